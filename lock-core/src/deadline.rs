@@ -103,9 +103,7 @@ impl Clock {
             }
         }
     }
-}
 
-impl Clock {
     /// Waits for this long by this clock.
     ///
     /// # Cancel safety

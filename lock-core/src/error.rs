@@ -1,12 +1,15 @@
 //! Errors, by what the caller does next.
 
+mod closed_by;
+mod effect;
 mod placed;
+mod text;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
-pub use self::placed::BoxError;
 use self::placed::Placed;
-use crate::{Holder, LockName, LossReason, Requirement, driver::duration::about};
+pub use self::{closed_by::ClosedBy, effect::Effect, placed::BoxError};
+use crate::{Holder, LockName, LossReason, Requirement};
 
 /// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -172,60 +175,6 @@ pub enum Error {
     },
 }
 
-/// What closed a connection.
-#[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum ClosedBy {
-    /// This program, by [`Locks::close`](crate::Locks::close).
-    Program,
-    /// This program, by [`Locks::drain`](crate::Locks::drain): nothing new may be acquired.
-    Drain,
-    /// The end of the tokio runtime that connected, with a description of it. A connection lives in
-    /// that runtime, see [`Locks`](crate::Locks#runtimes). Held locks are free after their TTL.
-    Runtime(Arc<str>),
-    /// A `fork`: this process is not the one that connected. Connect in each process.
-    Fork,
-}
-
-impl fmt::Display for ClosedBy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Program => Ok(()),
-            Self::Drain => {
-                f.write_str(": it is being drained, and this program acquires nothing more")
-            }
-            Self::Fork => f.write_str(
-                ": it belongs to the process from which this one was forked; connect in each process",
-            ),
-            Self::Runtime(runtime) => write!(
-                f,
-                ": the tokio runtime that connected has ended ({runtime}); connect once in each \
-                 runtime (once in each test), or in one that lives as long as the connection"
-            ),
-        }
-    }
-}
-
-/// Whether a failed request may have changed the store.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum Effect {
-    /// The store did not act. Trying again is safe.
-    None,
-    /// No answer came. The request may have taken effect, or may do so later. Drivers resolve this
-    /// themselves: they remove the traces of such a request in the background.
-    Unknown,
-}
-
-impl Effect {
-    fn note(self) -> &'static str {
-        match self {
-            Self::None => "",
-            Self::Unknown => " (it may have taken effect)",
-        }
-    }
-}
-
 impl Error {
     /// For drivers: this program closed the connection.
     pub fn closed(store: &'static str) -> Self {
@@ -362,94 +311,9 @@ impl Error {
 
 impl std::error::Error for Error {}
 
-impl Error {
-    /// The client library's error.
-    fn library_s(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Unavailable { source, .. }
-            | Self::Denied { source, .. }
-            | Self::Misconfigured { source, .. }
-            | Self::Rejected { source, .. } => Some(&**source),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = self.to_string();
-        f.write_str(&text)?;
-        let causes = std::iter::successors(self.library_s(), |error| error.source());
-        let untold = causes.map(ToString::to_string).filter(|cause| !text.contains(cause.as_str()));
-        for (number, cause) in untold.enumerate() {
-            let heading = if number == 0 { "\n\nCaused by:" } else { "" };
-            write!(f, "{heading}\n    {cause}")?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::InvalidName { name, reason } if name.is_empty() => {
-                write!(f, "no lock name: {reason}")
-            }
-            Self::InvalidName { name, reason } => write!(f, "invalid lock name {name:?}: {reason}"),
-            Self::InvalidOption { option, value, allowed } => {
-                write!(f, "invalid {option} {value:?}: {allowed}")
-            }
-            Self::InvalidUrl { url, reason } => write!(f, "invalid store URL {url:?}: {reason}"),
-            Self::Unmet { store, missing } => {
-                write!(f, "{store} does not promise {}", list(missing))
-            }
-            Self::Unsupported { store, what } => write!(f, "{store} cannot {what}"),
-            Self::Contended { name } => write!(f, "lock {name} is busy"),
-            Self::WaitTimeout { name, waited, holder, position } => {
-                let blame = blame(holder.as_deref(), *position);
-                write!(f, "gave up on lock {name} after {}: {blame}", about(*waited))
-            }
-            Self::Lost { name, reason } => write!(f, "lock {name} was lost: {reason}"),
-            Self::Unavailable { store, op, effect, source } => {
-                let of = self.name().map(|name| format!(" of lock {name}")).unwrap_or_default();
-                write!(f, "{store} is unavailable: {op}{of} failed{}: {source}", effect.note())
-            }
-            Self::PlaceLost { store, name, reason } => {
-                let lock =
-                    name.as_ref().map(|name| format!("for lock {name} ")).unwrap_or_default();
-                write!(f, "lost the place in line {lock}in {store}: {reason}")
-            }
-            Self::Denied { store, op, source } => write!(f, "{store} denied {op}: {source}"),
-            Self::Misconfigured { store, op, source } => {
-                write!(f, "{store} is not set up for {op}: {source}")
-            }
-            Self::Rejected { store, op, effect, source } => {
-                write!(f, "{store} rejected {op}{}: {source}", effect.note())
-            }
-            Self::Closed { store, name, by } => {
-                let lock = name.as_ref().map(|name| format!(" (lock {name})")).unwrap_or_default();
-                write!(f, "{store} connection is closed{by}{lock}")
-            }
-        }
-    }
-}
-
 /// Operations that change nothing in a store, or nothing that has to be undone.
 const HARMLESS: [&str; 7] =
     ["connect", "inspect", "names", "leader", "observe", "ping", "token floor"];
-
-fn list(missing: &[Requirement]) -> String {
-    missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-}
-
-fn blame(holder: Option<&Holder>, position: Option<usize>) -> String {
-    let unsaid = || "the store did not say who holds it".to_owned();
-    let holder = holder.map_or_else(unsaid, |h| format!("held by {h}"));
-    match position {
-        Some(position) => format!("{holder}; position {position} in the queue"),
-        None => holder,
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -512,28 +376,6 @@ mod tests {
         }
         let busy = Error::Contended { name: name.clone() }.about(&other);
         assert_eq!(busy.name(), Some(&name));
-    }
-
-    /// A `main` that returns an error prints its `Debug`.
-    #[test]
-    fn debug_is_for_people() {
-        let name: LockName = "orders/42".parse().unwrap();
-        let busy = Error::Contended { name };
-        assert_eq!(format!("{busy:?}"), "lock orders/42 is busy");
-
-        #[derive(Debug, thiserror::Error)]
-        #[error("no connection")]
-        struct NoConnection(#[source] std::io::Error);
-        let refused = NoConnection(std::io::ErrorKind::ConnectionRefused.into());
-        let error = Error::Rejected {
-            store: "redis",
-            op: "connect",
-            effect: Effect::None,
-            source: refused.into(),
-        };
-        let text =
-            "redis rejected connect: h:1: no connection\n\nCaused by:\n    connection refused";
-        assert_eq!(format!("{:?}", error.at(Some("h:1"))), text);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use lock_core::{
     Entry, FencingToken, Guarantees, Holder, Kind, Leader, LockName, LossReason, Requirement,
-    StoreUrl,
+    Secret, StoreUrl,
 };
 use serde_json::{from_value, json, to_value};
 use uuid::Uuid;
@@ -54,4 +54,17 @@ fn guarantees_are_written_and_configuration_is_read() {
     assert_eq!(url.password(), Some("secret"));
     let refused = from_value::<StoreUrl>(json!("redis//me:secret@10.0.0.1")).unwrap_err();
     assert!(!refused.to_string().contains("secret"), "{refused}");
+}
+
+#[test]
+fn a_password_is_text_or_its_place() {
+    for text in ["p455", "file", "env"] {
+        assert_eq!(from_value::<Secret>(json!(text)).unwrap(), Secret::text(text));
+    }
+    assert_eq!(from_value::<Secret>(json!({"file": "/p"})).unwrap(), Secret::file("/p"));
+    assert_eq!(from_value::<Secret>(json!({"env": "P"})).unwrap(), Secret::env("P"));
+    for wrong in [json!({"word": "p455"}), json!({"file": "/p455", "env": "P455"}), json!(455)] {
+        let refused = from_value::<Secret>(wrong).unwrap_err().to_string();
+        assert!(!refused.to_ascii_lowercase().contains("455"), "{refused}");
+    }
 }

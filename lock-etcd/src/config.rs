@@ -11,7 +11,7 @@ use lock_core::{
 
 use crate::{
     layout::keys::Keys,
-    wire::{configured::Configured, dial::Source, limits::Limits, login::Login, tls},
+    wire::{dial, login::Login, member::Limits, tls},
 };
 
 const DEFAULT_PORT: u16 = 2379;
@@ -59,7 +59,7 @@ pub struct EtcdConfig {
     pub layout: Layout,
     /// The caller's client, or its options, instead of hosts and login.
     #[cfg_attr(feature = "serde", serde(skip))]
-    pub(crate) given: Option<Source>,
+    pub(crate) given: Option<dial::Source>,
 }
 
 impl EtcdConfig {
@@ -111,7 +111,7 @@ impl EtcdConfig {
     /// [`from_options`](Self::from_options) makes: the client keeps asking members that are down,
     /// and does not leave a silent one. [The front page](crate#your-own-client) says what to set.
     pub fn from_client(client: &Client) -> Self {
-        Self { given: Some(Source::Client(Box::new(client.clone()))), ..Self::default() }
+        Self { given: Some(dial::Source::Client(Box::new(client.clone()))), ..Self::default() }
     }
 
     /// Makes connections of our own, as a client would: with these endpoints, and with the login
@@ -139,7 +139,7 @@ impl EtcdConfig {
         options: ConnectOptions,
     ) -> Self {
         let hosts: Vec<String> = endpoints.into_iter().map(Into::into).collect();
-        let given = Some(Source::Options(hosts.clone(), Box::new(options)));
+        let given = Some(dial::Source::Options(hosts.clone(), Box::new(options)));
         Self { hosts, given, ..Self::default() }
     }
 
@@ -197,13 +197,18 @@ impl EtcdConfig {
     }
 
     /// Returns the source of connections.
-    pub(crate) fn source(&self) -> Source {
+    pub(crate) fn source(&self) -> dial::Source {
         let login = self.user.clone().map(|user| {
             Login::new(user, self.password.clone().unwrap_or_else(|| Secret::text("")))
         });
         let endpoints = self.hosts.iter().map(|host| endpoint(host)).collect();
-        let own =
-            || Source::Configured(Box::new(Configured { endpoints, tls: self.tls.clone(), login }));
+        let own = || {
+            dial::Source::Configured(Box::new(dial::Configured {
+                endpoints,
+                tls: self.tls.clone(),
+                login,
+            }))
+        };
         self.given.clone().unwrap_or_else(own)
     }
 }

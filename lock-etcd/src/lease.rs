@@ -17,12 +17,12 @@ use lock_core::{
 use uuid::Uuid;
 
 use crate::{
-    acquire::{convert::Upgraded, hold::Hold},
+    acquire::convert::Upgraded,
     error::{Failure, FailureKind, STORE},
-    session::Session,
+    session::{Session, attempt::Hold},
     wire::{
-        answer::{self, Header},
         member::ANSWER_LIMIT,
+        requests::{self, Header},
     },
 };
 
@@ -46,17 +46,15 @@ pub struct EtcdLease {
 #[derive(Clone, Debug)]
 struct Shown {
     key: Arc<str>,
-    token: FencingToken,
-    /// The entry's create revision.
+    /// The entry's create revision: the token, without the session's token floor.
     revision: i64,
     header: Header,
 }
 
 impl Shown {
     fn new(hold: &Hold) -> Self {
-        let (entry, revision) = (&hold.entry, hold.revision);
-        let token = entry.session.floor.token(revision);
-        Self { key: entry.key.clone(), token, revision, header: entry.header }
+        let Hold { entry, revision, .. } = hold;
+        Self { key: entry.key.clone(), revision: *revision, header: entry.header }
     }
 }
 
@@ -137,22 +135,16 @@ impl EtcdLease {
             validity.has_ended() || session.ended.is_cancelled() || Clock::Boot.now() >= patience
         }
     }
-
-    /// Returns whether the entry stands. Waits while it is being replaced.
-    async fn stands(&self) -> Result<bool> {
-        let stands = self.hold.lock().await.stands().await;
-        stands.map_err(|failure| failure.into_error("renew", false))
-    }
 }
 
 #[async_trait]
 impl Lease for EtcdLease {
     fn token(&self) -> FencingToken {
-        lock(&self.shown).token
+        self.session.floor.token(lock(&self.shown).revision)
     }
 
     fn facts(&self) -> Facts {
-        answer::facts(&lock(&self.shown).header)
+        requests::facts(&lock(&self.shown).header)
     }
 
     fn validity(&self) -> &Validity {
@@ -233,7 +225,9 @@ impl Lease for EtcdLease {
         self.session.hurry();
         let renewed =
             Clock::Boot.timeout(self.ttl.min(ANSWER_LIMIT * 2), self.session.renewed_since(asked));
-        let (renewed, stands) = tokio::join!(renewed, self.stands());
+        // It waits while the entry is being replaced.
+        let stands = async { self.hold.lock().await.stands().await };
+        let (renewed, stands) = tokio::join!(renewed, stands);
         let renewed = renewed.ok_or_else(|| {
             let silent = format!("no keep-alive was confirmed within {}", shown(self.ttl));
             Failure::new(FailureKind::Silent, silent).into_error("renew", false)
@@ -241,7 +235,7 @@ impl Lease for EtcdLease {
         let Some(sent) = renewed? else {
             return self.check().and(Err(self.lost(LossReason::SessionEnded)));
         };
-        if !stands? {
+        if !stands.map_err(|failure| failure.into_error("renew", false))? {
             self.validity.lose(LossReason::EntryGone);
         }
         if self.fixed {
@@ -259,13 +253,14 @@ impl Lease for EtcdLease {
                 Some(_) => hold.unwatch(),
             }
         }
-        hold.remove().await
+        hold.entry.remove().await
     }
 }
 
 impl fmt::Debug for EtcdLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EtcdLease")
+            .field("token", &self.token())
             .field("shown", &lock(&self.shown))
             .field("validity", &self.validity)
             .finish_non_exhaustive()
@@ -278,7 +273,7 @@ impl Drop for EtcdLease {
         if self.finish() {
             let hold = self.hold.get_mut();
             hold.unwatch();
-            hold.abandon();
+            hold.entry.abandon();
         }
     }
 }

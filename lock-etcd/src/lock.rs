@@ -13,16 +13,15 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use uuid::Uuid;
 
 use crate::{
-    acquire::{self, adopt, set},
+    acquire::{self, detach, set},
     config::EtcdConfig,
     election::observe,
-    error::STORE,
+    error::{STORE, is_full},
     operators,
-    queue::{diagnose, lister},
-    session::{late, store::Store},
+    queue::{diagnose, lists, stream},
+    session::store::Store,
     wire::{
         cautions::{self, Server},
-        client_error::is_full,
         connection::Connection,
         leases::{self, new_lease},
         member::{ANSWER_LIMIT, Member},
@@ -68,10 +67,12 @@ impl EtcdLock {
             }
             connection.reads_alone = server.crashes_at_reads();
             let store = Store::new(keys, connection, probe);
-            let (watching, late) =
-                (lister::run(store.watcher.clone()), late::run(store.sessions.clone()));
-            let both = async { tokio::join!(watching, late) };
-            tokio::spawn(store.closed.clone().run_until_cancelled_owned(both));
+            let (watcher, sessions) = (store.watcher.clone(), store.sessions.clone());
+            let tasks = async move {
+                let watching = stream::run(watcher.clone());
+                tokio::join!(watching, lists::run(watcher), sessions.check_late_requests())
+            };
+            tokio::spawn(store.closed.clone().run_until_cancelled_owned(tasks));
             trace::connected(STORE);
             Ok(Self { store, guarantees })
         })
@@ -190,7 +191,7 @@ impl DistributedLock for EtcdLock {
         attempt: Attempt,
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
-        let lease = adopt::adopt(self.open()?, &request, &attempt, &ticket).await?;
+        let lease = detach::adopt(self.open()?, &request, &attempt, &ticket).await?;
         Ok(Box::new(lease))
     }
 

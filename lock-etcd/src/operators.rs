@@ -20,11 +20,13 @@ use crate::{
     },
     session::store::Store,
     wire::{
-        answer::{self, firsts},
-        history, leases, reads, removals,
-        requests::commit,
+        leases, reads, removals,
+        requests::{self, commit, firsts},
     },
 };
+
+/// For how many holders of a name the history is read.
+const DATED: usize = 16;
 
 /// For how long a request to raise the token floor is sent again.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -42,8 +44,8 @@ pub(crate) async fn inspect(store: &Store, name: &LockName) -> Result<Vec<Entry>
     // At the same time: many readers have many leases.
     let left = leases.iter().map(|lease| leases::ttl_left(connection, *lease));
     let held = entries.iter().zip(&standing).take_while(|(entry, _)| entry.holds);
-    let held = held.take(history::MOST).map(|(_, standing)| standing.entry.revision);
-    let at_once = held.map(|revision| history::entered_at_once(connection, &queue, revision));
+    let held = held.take(DATED).map(|(_, standing)| standing.entry.revision);
+    let at_once = held.map(|revision| reads::entered_at_once(connection, &queue, revision));
     let (left, at_once) = join(try_join_all(left), join_all(at_once.collect::<Vec<_>>())).await;
     let left: HashMap<_, _> = leases.iter().zip(left.map_err(failed)?).collect();
     for (entry, standing) in entries.iter_mut().zip(&standing).filter(|(entry, _)| entry.holds) {
@@ -127,7 +129,7 @@ pub(crate) async fn raise_token_floor(store: &Store, above: FencingToken) -> Res
         let give_up = || Clock::Boot.now() >= until;
         let sent = commit(&store.connection, &txn, &mut false, &give_up).await;
         let answer = sent.map_err(failed)?;
-        revision = answer::revision(answer.header()).map_err(failed)?;
+        revision = requests::revision(answer.header()).map_err(failed)?;
         let found = firsts(answer).next().flatten();
         record = Record::read(found.as_ref()).map_err(failed)?;
     }

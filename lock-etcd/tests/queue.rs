@@ -111,7 +111,7 @@ async fn a_contended_lock_costs_two_requests_and_one_event() {
             })
         })
     };
-    // The watch begins. It stays as long as the name is hot.
+    // The watch begins. It stays a while after the last waiter has left.
     for task in run(20).collect::<Vec<_>>() {
         soon(task).await.unwrap();
     }

@@ -3,12 +3,7 @@
 mod patch;
 mod vdso;
 
-use std::{
-    fs::{File, OpenOptions},
-    io,
-    os::unix::fs::FileExt,
-    time::Duration,
-};
+use std::{fs::OpenOptions, io, os::unix::fs::FileExt, time::Duration};
 
 use self::vdso::Vdso;
 
@@ -39,39 +34,30 @@ impl Shift {
     }
 }
 
-/// The clocks of one process, which read the kernel's time plus an offset.
+/// Sets the clocks of a process: it reads the kernel's time plus an offset from now on, and so do
+/// the processes that it starts later. The process must be stopped, or it may see half a change.
 ///
 /// Programs read clocks through the vDSO, code that the kernel maps into each process. Here a
 /// process gets other code in its place: a write to that page changes only the process's own copy.
-#[derive(Debug)]
-pub(crate) struct Clocks {
-    memory: File,
-    at: u64,
-}
-
-impl Clocks {
-    /// Replaces the functions of a process. Call once per process, while it is stopped.
-    pub(crate) fn take(pid: u32) -> io::Result<Self> {
-        if !cfg!(target_arch = "x86_64") {
-            let why = "the lab has machine code for x86_64 only";
-            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
-        }
-        let memory = OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
-        let vdso = Vdso::of(pid, &memory)?;
-        let patch = [patch::offsets(Shift::NONE, Shift::NONE), patch::CODE.to_vec()].concat();
-        let at = vdso.room_for(patch.len())?;
-        memory.write_all_at(&patch, at)?;
-        for (name, entry) in patch::ENTRIES {
-            let from = vdso.function(name)?;
-            memory.write_all_at(&jump(from, at + entry as u64), from)?;
-        }
-        Ok(Self { memory, at })
+pub(crate) fn set(pid: u32, wall: Shift, monotonic: Shift) -> io::Result<()> {
+    if !cfg!(target_arch = "x86_64") {
+        let why = "the lab has machine code for x86_64 only";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, why));
     }
-
-    /// Sets both clocks. The process must be stopped, or it may see half a change.
-    pub(crate) fn set(&self, wall: Shift, monotonic: Shift) -> io::Result<()> {
-        self.memory.write_all_at(&patch::offsets(wall, monotonic), self.at)
+    let memory = OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
+    let vdso = Vdso::of(pid, &memory)?;
+    let offsets = patch::offsets(wall, monotonic);
+    if let Some(code) = vdso.find(&patch::CODE) {
+        return memory.write_all_at(&offsets, code - offsets.len() as u64);
     }
+    let patch = [offsets, patch::CODE.to_vec()].concat();
+    let at = vdso.room_for(patch.len())?;
+    memory.write_all_at(&patch, at)?;
+    for (name, entry) in patch::ENTRIES {
+        let from = vdso.function(name)?;
+        memory.write_all_at(&jump(from, at + entry as u64), from)?;
+    }
+    Ok(())
 }
 
 /// The instruction at `from` that jumps to `to`, close by.

@@ -115,14 +115,23 @@ impl Process {
         send(self.server(), Signal::CONT);
     }
 
-    /// Does some work while the server is stopped. Continues it then, unless it was stopped before.
-    pub(crate) fn while_stopped<T>(&self, work: impl FnOnce() -> T) -> T {
+    /// Does some work on the processes of the server while they are stopped. Continues them then,
+    /// unless the server was stopped before.
+    pub(crate) fn while_stopped<T>(&self, work: impl FnOnce(&[u32]) -> T) -> T {
         let ran = state_of(self.pid()) != Some('T');
-        send(self.server(), Signal::STOP);
-        self.until_at_rest();
-        let done = work();
+        let workers = self.freeze();
+        let pids = workers.iter().map(|pid| pid.as_raw_pid().cast_unsigned());
+        let all: Vec<_> = pids.chain([self.pid()]).collect();
+        let is_at_rest = |pid: &u32| matches!(state_of(*pid), None | Some('T' | 'Z' | 'X'));
+        for _ in 0..STOP_LOOKS {
+            if all.iter().all(is_at_rest) {
+                break;
+            }
+            thread::sleep(STOP_PAUSE);
+        }
+        let done = work(&all);
         if ran {
-            send(self.server(), Signal::CONT);
+            self.resume();
         }
         done
     }

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    Counters, LabError, Network, Place, Proxy, Shift, clock::Clocks, is_gone, network::Node,
+    Counters, LabError, Network, Place, Proxy, Shift, clock, is_gone, network::Node,
     options::Common, port::Port, process::Process, store::Store, user::User,
 };
 
@@ -66,27 +66,18 @@ pub(crate) fn folder(
 struct Run {
     pid: u32,
     process: Option<Process>,
-    /// Set after they were moved.
-    clocks: Option<Clocks>,
 }
 
 impl Run {
-    fn move_clocks(&mut self, wall: Shift, monotonic: Shift) -> io::Result<()> {
-        let Self { pid, process: Some(process), clocks } = self else { return Ok(()) };
-        let moved = process.while_stopped(|| {
-            // A program that has replaced itself with another one, as a shell does, has no memory
-            // any more.
-            let is_stale = |set: &io::Result<()>| {
-                set.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WriteZero)
-            };
-            let known = clocks.as_ref().map(|clocks| clocks.set(wall, monotonic));
-            match known.filter(|set| !is_stale(set)) {
-                Some(set) => set,
-                None => clocks.insert(Clocks::take(*pid)?).set(wall, monotonic),
-            }
-        });
-        // A process that has just ended by itself has no clocks any more.
-        if is_gone(*pid) { Ok(()) } else { moved }
+    fn move_clocks(&self, wall: Shift, monotonic: Shift) -> io::Result<()> {
+        let Some(process) = &self.process else { return Ok(()) };
+        process.while_stopped(|all| {
+            all.iter().try_for_each(|pid| match clock::set(*pid, wall, monotonic) {
+                // A process that has just ended by itself has no clocks any more.
+                Err(_) if is_gone(*pid) => Ok(()),
+                set => set,
+            })
+        })
     }
 }
 
@@ -189,18 +180,15 @@ impl Server {
     ///
     /// This blocks the thread for some milliseconds. Does nothing to a server that does not run.
     pub fn kill(&self) {
-        let mut run = self.run();
-        run.process = None;
-        run.clocks = None;
+        self.run().process = None;
     }
 
     /// Moves the server's clocks away from the machine's: the wall clock, and the monotonic clocks.
     ///
-    /// Only this process reads the moved clocks, from now on. Its timers go on as before. A restart
-    /// sets the clocks right again. Processes that the server starts later inherit the clocks of
-    /// that moment; running processes of a PostgreSQL keep theirs.
+    /// Only this server reads the moved clocks, from now on: its process and those that it has
+    /// started, or starts later. Its timers go on as before. A restart sets the clocks right again.
     ///
-    /// This stops the process for some milliseconds. Does nothing to a server that does not run.
+    /// This stops the server for some milliseconds. Does nothing to a server that does not run.
     ///
     /// ```no_run
     /// # fn run(redis: lock_lab::Redis) -> Result<(), lock_lab::LabError> {
@@ -313,7 +301,7 @@ impl Server {
                 Process::spawn(&command, home, &log, self.user, namespace)
             })
             .map_err(LabError::io(format!("starting {}", self.store.scheme())))?;
-        *self.run() = Run { pid: process.pid(), process: Some(process), clocks: None };
+        *self.run() = Run { pid: process.pid(), process: Some(process) };
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use lock_lab::{Etcd, Redis, Shift, ZooKeeper};
+use lock_lab::{Etcd, Postgres, Redis, Shift, ZooKeeper};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -94,6 +94,26 @@ async fn open_session(zookeeper: &ZooKeeper) -> io::Result<()> {
     let mut stream = TcpStream::connect(zookeeper.addr()).await?;
     stream.write_all(&request).await?;
     stream.read_exact(&mut [0; 41]).await.map(drop)
+}
+
+/// Also in the process of a connection that was there before.
+#[tokio::test]
+async fn a_postgres_whose_wall_clock_goes_ahead_moves_its_connections() -> Result {
+    const WAIT: &str = "DO $$ BEGIN
+        WHILE clock_timestamp() < now() + interval '1 hour' LOOP PERFORM pg_sleep(0.01); END LOOP;
+        END $$";
+    const WAITING: &str =
+        "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'DO %'";
+    let postgres = Postgres::start().await?;
+    let moved = async {
+        until(async || postgres.sql_as_admin(WAITING).await.is_ok_and(|count| count == "1")).await;
+        postgres.move_clocks(Shift::ahead(61 * MINUTE), Shift::NONE)
+    };
+    let waited = tokio::time::timeout(PATIENCE, postgres.sql(WAIT));
+    let (waited, moved) = tokio::join!(waited, moved);
+    moved?;
+    waited??;
+    Ok(())
 }
 
 #[tokio::test]

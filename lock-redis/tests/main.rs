@@ -43,5 +43,6 @@ mod secure;
 mod sentinel;
 mod sets;
 mod simple;
+mod versions;
 mod withdrawals;
 mod wrong_logins;

@@ -1,11 +1,15 @@
-//! What jumps of servers' clocks do to a lock of a majority: exactly what the documentation says.
+//! What servers' clocks that jump, or run fast, do to a lock of a majority: exactly what the
+//! documentation says.
 
 use std::time::Duration;
 
-use lock_core::{ClockJumps, LossReason};
+use lock_core::{Clock, ClockJumps, LossReason};
 use lock_lab::Shift;
 
-use crate::lab::{majority::*, until, within};
+use crate::lab::{
+    majority::{self, *},
+    until, within,
+};
 
 /// Longer than the test, so that nothing expires by itself; shorter than a jump.
 const TTL: Duration = Duration::from_secs(30);
@@ -84,4 +88,50 @@ async fn all_votes_carry_two_jumps() {
 #[tokio::test]
 async fn the_first_holder_hears_of_it_at_its_next_renewal() {
     assert_eq!(jumps_until_two_hold_it(3, true).await, 1);
+}
+
+/// Cuts off a holder with five votes, lets the clocks of some servers gain this part of the time, and
+/// returns whether another client got the lock before the holder stopped.
+async fn overtaken(servers: usize, gain: f64) -> bool {
+    let five = Five::own().await;
+    let far = Far::of(&five).await;
+    let near = five.locks().await;
+    five.all_know(&far.locks).await;
+    five.all_know(&near).await;
+    let held = far.locks.lock("orders").unwrap().ttl(majority::TTL).acquire().await.unwrap();
+    until(async || five.votes("orders").await == 5).await;
+    far.proxies.iter().for_each(|proxy| proxy.cut());
+    let cut = Clock::Boot.now();
+    let end = cut + held.remaining();
+    let next = near.lock("orders").unwrap().ttl(majority::TTL);
+    while next.try_acquire().await.unwrap().is_none() {
+        let ahead = Shift::ahead(AGE + Clock::Boot.now().since(cut).mul_f64(gain));
+        for server in &five.nodes[..servers] {
+            server.move_clocks(ahead, Shift::NONE).unwrap();
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Clock::Boot.now() < end
+}
+
+/// Every deadline is a twentieth of the TTL early.
+#[tokio::test]
+async fn clocks_that_are_slewed_within_the_margin_overtake_no_holder() {
+    assert!(!overtaken(5, 0.045).await, "two held it");
+}
+
+#[tokio::test]
+async fn a_minority_of_fast_clocks_overtakes_no_holder() {
+    assert!(!overtaken(2, 1.0).await, "two held it");
+}
+
+/// By some 160 ms. On a busy machine the other client may be later than that, but not each time.
+#[tokio::test]
+async fn a_majority_that_chronyd_slews_overtakes_a_holder() {
+    for _ in 0..5 {
+        if overtaken(3, 1.0 / 12.0).await {
+            return;
+        }
+    }
+    panic!("the holder stopped in time");
 }

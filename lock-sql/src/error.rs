@@ -13,6 +13,8 @@
 //! | MySQL 1049; PostgreSQL `3D000`: there is no such database | `Misconfigured` | none |
 //! | every other answer of the database, an answer that makes no sense | `Rejected` | unknown |
 
+use std::fmt::Display;
+
 use lock_core::{
     BoxError, Effect, Error,
     keep::errors::{denied, misconfigured, rejected, unavailable},
@@ -208,6 +210,17 @@ pub(crate) fn not_sent(dialect: Dialect, op: &'static str, error: sqlx::Error) -
     }
 }
 
+/// The same error with what it is about, if the store refused that for good.
+pub(crate) fn about(what: impl Display, error: Error) -> Error {
+    match error {
+        Error::Denied { store, op, source } => denied(store, op, format!("{what}: {source}")),
+        Error::Rejected { store, op, effect, source } => {
+            rejected(store, op, effect, format!("{what}: {source}"))
+        }
+        error => error,
+    }
+}
+
 /// The error of a request that is refused for good, if earlier sendings of it had this effect.
 pub(crate) fn after(effect: Effect, error: Error) -> Error {
     match (effect, error) {
@@ -223,10 +236,6 @@ pub(crate) fn after(effect: Effect, error: Error) -> Error {
 pub(crate) fn is_final(dialect: Dialect, error: &sqlx::Error) -> bool {
     use Refusal::{Ended, Passing, ReadOnly};
     !matches!(Refusal::of(dialect, error), Passing | Ended | ReadOnly)
-}
-
-pub(crate) fn closed(dialect: Dialect) -> Error {
-    Error::closed(dialect.store())
 }
 
 /// The error for a server that cannot keep locks as it is set up.

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use lock_core::{
-    Clock, FencingToken, Instant, Kind, Lease, Result, Validity,
+    Clock, Error, FencingToken, Instant, Kind, Lease, Result, Validity,
     keep::{attempt::End, grant::Grants, lease::Kept, wait::Waits},
 };
 
 use crate::{
     acquire::detach,
-    error,
     layout::row::Row,
     session::{Session, attempt::Attempt},
     wire::{database::Reply, script::Script, turns::Rank},
@@ -39,7 +38,7 @@ impl SqlLease {
 impl Grants for Session {
     fn enter(&self, attempt: &Arc<Attempt>) -> Result<()> {
         let earlier = self.book().attempts.enter(attempt, Clock::Boot.now());
-        if earlier.ok_or_else(|| error::closed(self.dialect()))? {
+        if earlier.ok_or_else(|| Error::closed(self.dialect().store()))? {
             self.renewal_bell.notify_one();
         }
         Ok(())

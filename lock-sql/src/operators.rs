@@ -51,7 +51,19 @@ impl Session {
     /// behind more holders than [`HEAD`] is not known.
     pub(crate) async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
         let rows = self.ask("inspect", |script| script.diagnose(name, attempts)).await?;
-        Ok(diagnosis(&rows, attempts))
+        let holders = admitted(rows.iter().map(|row| row.kind));
+        let places: HashMap<_, _> = rows.numbers.iter().copied().collect();
+        let place = |attempt| match usize::try_from(*places.get(attempt)?).ok()? {
+            at if at <= holders => Some(0),
+            // There may be more holders.
+            _ if holders == HEAD => None,
+            at => Some(at - holders),
+        };
+        let holder = rows.first().map(|row| {
+            let token = (holders > 0).then(|| FencingToken::new(row.token));
+            Holder::new(row.holder.clone(), token).queued(Some(row.since)).granted(row.granted)
+        });
+        Ok(Diagnosis::new(holder, attempts.iter().map(place).collect()))
     }
 
     /// The names in use that start with `prefix`.
@@ -66,20 +78,13 @@ impl Session {
         let rows = self.ask("connect", Script::durability).await?;
         let has = rows.numbers.iter().skip(1).map(|(_, has)| *has > 0);
         let mut cautions = cautions(self.dialect(), has, is_managed);
-        if self.is_replica().await && !cautions.iter().any(|known| known == REPLICA) {
-            cautions.push(REPLICA.to_owned());
+        // A server of PostgreSQL that replicates another one takes no writes.
+        if self.dialect() == Dialect::MySql && !cautions.iter().any(|known| known == REPLICA) {
+            let answer = self.database.run(Rank::Ask, &self.script().replication(), LIMIT).await;
+            let is_replica = answer.is_ok_and(|(_, rows)| rows.foreign > 0);
+            cautions.extend(is_replica.then(|| REPLICA.to_owned()));
         }
         Ok((rows.number(0).unwrap_or_default(), cautions))
-    }
-
-    /// Whether the server says that it replicates another one. PostgreSQL takes no writes then.
-    async fn is_replica(&self) -> bool {
-        self.dialect() == Dialect::MySql
-            && self
-                .database
-                .run(Rank::Ask, &self.script().replication(), LIMIT)
-                .await
-                .is_ok_and(|(_, rows)| rows.foreign > 0)
     }
 
     /// Removes an entry of any client. Returns whether there was one. Fails if it is gone, and a
@@ -123,22 +128,6 @@ impl Session {
 
 fn call(op: &'static str, rank: Rank) -> Call<'static> {
     Call { op, rank, patience: LIMIT, deadline: Clock::Boot.now() + LIMIT * 2, caller: None }
-}
-
-fn diagnosis(rows: &Rows, attempts: &[Uuid]) -> Diagnosis {
-    let holders = admitted(rows.iter().map(|row| row.kind));
-    let places: HashMap<_, _> = rows.numbers.iter().copied().collect();
-    let place = |attempt| match usize::try_from(*places.get(attempt)?).ok()? {
-        at if at <= holders => Some(0),
-        // There may be more holders.
-        _ if holders == HEAD => None,
-        at => Some(at - holders),
-    };
-    let holder = rows.first().map(|row| {
-        let token = (holders > 0).then(|| FencingToken::new(row.token));
-        Holder::new(row.holder.clone(), token).queued(Some(row.since)).granted(row.granted)
-    });
-    Diagnosis::new(holder, attempts.iter().map(place).collect())
 }
 
 /// The name in a row; `None` for one that is not a name, which this library has not written.

@@ -19,8 +19,7 @@ const LONGEST_TICK: Duration = Duration::from_secs(60);
 
 /// Which logins may touch the nodes that this client creates.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Access {
     /// Any login, and clients without a login.
@@ -45,8 +44,7 @@ impl Access {
 /// With the feature `serde` it is read from a configuration file: the fields by their names, `ttl`
 /// and `tick` as in a URL. `Debug` does not show the password.
 #[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 #[non_exhaustive]
 pub struct ZkConfig {
     /// The servers, `host` or `host:port`, with `tcp+tls://` before a host that is reached by TLS.

@@ -140,8 +140,7 @@ impl ZkLock {
             let directory = self.sessions.config.directory(&request.name)?;
             Ok(Acquire::new(session.clone(), directory, request.clone(), attempt.clone()))
         };
-        let all = wishes.iter().map(acquire).collect::<Result<_>>()?;
-        Ok(AcquireSet { session: session.clone(), caller: caller.clone(), all })
+        wishes.iter().map(acquire).collect::<Result<_>>().map(AcquireSet)
     }
 }
 

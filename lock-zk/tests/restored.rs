@@ -29,6 +29,7 @@ impl Scene {
         }
         let later = lock.acquire().await.unwrap();
         eventually("both nodes are watched, and the token floor", async || {
+            assert!(kept.is_valid() && later.is_valid(), "the machine is too busy for this TTL");
             server.counters().await.unwrap().get("watches") == 3
         })
         .await;
@@ -48,8 +49,8 @@ impl Scene {
 /// latest. The tokens have gone back.
 #[tokio::test]
 async fn holders_are_told_by_their_deadlines() {
-    let ttl = Duration::from_secs(10);
-    let scene = Scene::restored(server().await, ttl).await;
+    let ttl = Duration::from_secs(20);
+    let scene = Scene::restored(calm_server().await, ttl).await;
     let next = scene.next().await;
     assert!(next.token() < scene.later.token(), "see docs/tokens.md");
     for guard in [&scene.kept, &scene.later] {

@@ -21,7 +21,8 @@ fn holder(place: &Place, options: &[&'static str]) -> Process {
     place.start(&[&["run", "x"], options, &["--"], &DEAF].concat())
 }
 
-fn revoke(place: &Place) {
+/// Takes `x` away from its holder.
+pub fn revoke(place: &Place) {
     let shown = place.show("x");
     let id = shown["holders"][0]["attempt"].as_str().expect("an attempt");
     assert_eq!(place.run(&["revoke", "x", &id[..8], "--yes"]).0, Some(0));

@@ -21,4 +21,5 @@ mod shell;
 mod surroundings;
 mod terminal;
 mod token_floor;
+mod unreachable;
 mod watch;

@@ -4,16 +4,14 @@ use std::time::Duration;
 
 use crate::{BoxFuture, Locks, Result, machine::finish::Finishing};
 
-#[allow(unused_imports, reason = "for the documentation")]
-use crate::Error;
-
 impl Locks {
     /// Refuses new acquires from now on, here and in all clones, waits at most `limit` until the
     /// existing guards are gone, then [closes](Self::close). Returns how many guards were still
     /// there: 0 if all work was done. The close takes the locks of the remaining guards.
     ///
-    /// An acquire meanwhile, and one that waits in a queue, returns [`Error::Closed`] with
-    /// [`ClosedBy::Drain`](crate::ClosedBy::Drain); the store gets no new attempts. An
+    /// An acquire meanwhile, and one that waits in a queue, returns
+    /// [`Error::Closed`](crate::Error::Closed) with [`ClosedBy::Drain`](crate::ClosedBy::Drain);
+    /// the store gets no new attempts. An
     /// [`Owner`](crate::Owner) may acquire again what it holds. An [adoption](Self::adopt) that has
     /// begun counts as a guard. A guard counts until its release is confirmed, also when it was
     /// dropped; a guard with a lost lock counts until it is dropped. A lock that
@@ -56,14 +54,15 @@ impl Locks {
     /// Gives back everything that this connection holds, leaves every queue and ends the session.
     /// Returns when the store has confirmed, after at most 5 s. All clones are closed with it:
     /// guards are lost ([`LossReason::Closed`](crate::LossReason::Closed)), waiters and later calls
-    /// return [`Error::Closed`]. Stop the work first: the next holder may be granted at once. Each
-    /// lock is released, and its release is traced. Closing again does nothing: it waits for the
-    /// first close, and returns its result.
+    /// return [`Error::Closed`](crate::Error::Closed). Stop the work first: the next holder may be
+    /// granted at once. Each lock is released, and its release is traced. Closing again does
+    /// nothing: it waits for the first close, and returns its result.
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] if the store did not confirm in time, [`Error::Closed`] if the
-    /// runtime that connected has ended; held locks are then free after their TTL.
+    /// [`Error::Unavailable`](crate::Error::Unavailable) if the store did not confirm in time,
+    /// [`Error::Closed`](crate::Error::Closed) if the runtime that connected has ended; held locks
+    /// are then free after their TTL.
     ///
     /// # Cancel safety
     ///

@@ -136,8 +136,7 @@ impl IntoFuture for Connect {
             }
             let port = (self.default_port)(url.scheme());
             let servers = port.map(|port| url.hosts(port).join(", "));
-            let opened = self.insist(&url, servers.as_deref()).await;
-            let driver = opened?;
+            let driver = self.insist(&url, servers.as_deref()).await?;
             driver.guarantees().require(&self.required)?;
             Ok(Locks::connected(driver, self.caller, servers))
         })

@@ -16,9 +16,6 @@ use crate::{
     machine::{alarm::Slot, conversion::HeldAs, finish::Finishing, runtime::HomeRuntime},
 };
 
-#[allow(unused_imports, reason = "for the documentation")]
-use crate::Error;
-
 /// A view of a lock that is held: its token, its deadline, its loss. Cheap to clone; it does not
 /// hold the lock.
 ///
@@ -187,8 +184,9 @@ impl Held {
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] if the lock is not held any more, [`Error::Unavailable`] if the store did
-    /// not answer, [`Error::Closed`] if the runtime that connected has ended.
+    /// [`Error::Lost`](crate::Error::Lost) if the lock is not held any more,
+    /// [`Error::Unavailable`](crate::Error::Unavailable) if the store did not answer,
+    /// [`Error::Closed`](crate::Error::Closed) if the runtime that connected has ended.
     ///
     /// # Cancel safety
     ///

@@ -7,6 +7,9 @@ use tokio::time::timeout;
 use super::runtime::On;
 use crate::{Held, HeldSet, LockName, LossReason, Result, Ticket};
 
+/// Only methods that consume a guard take it out.
+const NOT_RELEASED: &str = "a guard that is not released";
+
 macro_rules! guard {
     ($(#[$doc:meta])* $guard:ident: $held:ident, lost by $loss:ty, ended by $release:ident) => {
         $(#[$doc])*
@@ -48,8 +51,7 @@ macro_rules! guard {
             type Target = $held;
 
             fn deref(&self) -> &$held {
-                // Only methods that consume the guard take it out.
-                self.0.it.as_deref().expect("a guard that is not released")
+                self.0.it.as_deref().expect(NOT_RELEASED)
             }
         }
 
@@ -95,10 +97,8 @@ impl LockGuard {
 
     /// Like [`crate::LockGuard::downgrade`].
     pub fn downgrade(&mut self) -> Result<()> {
-        match &mut self.0.it {
-            Some(guard) => self.0.connected.wait("downgrade", guard.downgrade()),
-            None => Ok(()),
-        }
+        let On { connected, it } = &mut self.0;
+        connected.wait("downgrade", it.as_mut().expect(NOT_RELEASED).downgrade())
     }
 
     /// Leaves the lock to another process, like [`crate::LockGuard::detach`].
@@ -108,17 +108,14 @@ impl LockGuard {
     /// Same as [`crate::LockGuard::detach`], and [`Error::Unsupported`](crate::Error::Unsupported)
     /// inside an async runtime; it is then given back in the background.
     pub fn detach(mut self) -> Result<Ticket> {
-        // Only methods that consume the guard take it out.
-        let guard = self.0.it.take().expect("a guard that is not released");
+        let guard = self.0.it.take().expect(NOT_RELEASED);
         self.0.connected.wait("detach", guard.detach())
     }
 
     /// Like [`crate::LockGuard::try_upgrade`].
     pub fn try_upgrade(&mut self) -> Result<bool> {
-        match &mut self.0.it {
-            Some(guard) => self.0.connected.wait("upgrade", guard.try_upgrade()),
-            None => Ok(false),
-        }
+        let On { connected, it } = &mut self.0;
+        connected.wait("upgrade", it.as_mut().expect(NOT_RELEASED).try_upgrade())
     }
 }
 
@@ -130,9 +127,7 @@ impl Leadership {
 
     /// Publishes a new value to all observers, like [`crate::Leadership::proclaim`].
     pub fn proclaim(&mut self, value: impl AsRef<[u8]>) -> Result<()> {
-        match &mut self.0.it {
-            Some(leading) => self.0.connected.wait("proclaim", leading.proclaim(value)),
-            None => Ok(()),
-        }
+        let On { connected, it } = &mut self.0;
+        connected.wait("proclaim", it.as_mut().expect(NOT_RELEASED).proclaim(value))
     }
 }

@@ -17,9 +17,6 @@ use crate::{
     TokenFloor, api::signal::asks_to_end, driver::trace,
 };
 
-#[allow(unused_imports, reason = "for the documentation")]
-use crate::Error;
-
 /// A store of locks, like [`crate::Locks`]. Cheap to clone.
 ///
 /// When the last clone and the last guard are gone, the session is closed; that waits for the store
@@ -160,8 +157,9 @@ impl Locks {
 
     /// Does the work, and ends in order when the program is asked to end, by SIGINT or SIGTERM
     /// (elsewhere than on Unix: by ctrl-c). No thread can be stopped, so the work is told: `true`
-    /// in its argument. From the signal on, new acquires and waits fail with [`Error::Closed`], and
-    /// what is held stays held and renewed until the work has returned, or for `limit` at most.
+    /// in its argument. From the signal on, new acquires and waits fail with
+    /// [`Error::Closed`](crate::Error::Closed), and what is held stays held and renewed until the
+    /// work has returned, or for `limit` at most.
     /// Then everything is given back: guards that are left are lost, and
     /// [`is_valid`](crate::Held::is_valid) is false. Without a signal it closes as well when
     /// the work has returned. It returns the work's result when everything is given back; a failed
@@ -190,7 +188,8 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] inside an async runtime; the work is not done then.
+    /// [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime; the work is not
+    /// done then.
     pub fn drain_on_signal<T>(
         &self,
         limit: Duration,

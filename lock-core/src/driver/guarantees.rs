@@ -270,8 +270,7 @@ worded! {
 
 /// How strictly fencing tokens rise, and where they come from.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Fencing {
     /// Always: also after a release, expiry, deletion of the lock's keys and a server restart.

@@ -25,6 +25,7 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'
 /// # Ok::<(), lock_core::Error>(())
 /// ```
 #[derive(Clone, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(try_from = "String"))]
 pub struct LockName(pub(super) Arc<str>);
 
 impl LockName {

@@ -1,7 +1,5 @@
 //! Parsing names and tokens from outside, with checks.
 
-#[cfg(feature = "serde")]
-use std::borrow::Cow;
 use std::str::FromStr;
 
 use crate::{Error, FencingToken, LockName, Result, keep::errors::invalid};
@@ -53,14 +51,6 @@ impl TryFrom<String> for LockName {
 
     fn try_from(name: String) -> Result<Self> {
         Self::new(name)
-    }
-}
-
-#[cfg(feature = "serde")]
-impl<'de> serde::Deserialize<'de> for LockName {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let name = <Cow<'_, str>>::deserialize(from)?;
-        Self::new(name).map_err(serde::de::Error::custom)
     }
 }
 

@@ -24,6 +24,11 @@
 //! | [`limits`] | times and counts that are the same on every store |
 //! | [`setters!`](crate::setters) | setters of a driver's configuration |
 //! | [`poison`] | mutexes that cannot be poisoned |
+//!
+//! *Send again until it is answered or too late* stands in each driver, since they share the pause
+//! alone ([`backoff`]). etcd sends to another member, and ends an epoch when it is in doubt; Redis
+//! keeps a place among its other requests, follows redirects and loads scripts; SQL waits for a
+//! connection, and writes the script anew; ZooKeeper has no deadline: its session ends the request.
 
 pub mod attempt;
 pub mod backoff;

@@ -39,10 +39,6 @@ pub struct Pool<S, E> {
     most: usize,
 }
 
-/// A weak handle to the sessions of a client, which may be gone.
-#[derive(Debug)]
-pub struct WeakPool<S, E>(Weak<Mutex<State<S, E>>>);
-
 #[derive(Debug)]
 struct State<S, E> {
     closed: bool,
@@ -140,23 +136,11 @@ impl<S: Pooled, E> Pool<S, E> {
         *state = State { closed: true, by_ttl: HashMap::new(), retired: Vec::new() };
         all
     }
-
-    /// A weak handle, for code that must not keep the sessions of a dropped client.
-    pub fn downgrade(&self) -> WeakPool<S, E> {
-        WeakPool(Arc::downgrade(&self.state))
-    }
 }
 
 /// The error for a caller with a TTL that the store does not grant.
 pub fn other_ttl(asked: Duration, granted: Duration) -> Error {
     invalid("ttl", shown(asked), format!("the store grants {} instead", shown(granted)))
-}
-
-impl<S: Pooled, E> WeakPool<S, E> {
-    /// Same as [`Pool::retire`], unless the client is gone.
-    pub fn retire(&self, session: &Arc<S>) {
-        let _ = self.0.upgrade().inspect(|state| lock(state).retire(session));
-    }
 }
 
 impl<S, E> Slot<S, E> {

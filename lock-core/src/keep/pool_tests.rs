@@ -85,7 +85,7 @@ fn an_idle_session_makes_room_for_another_ttl() {
 fn a_retired_session_lives_as_long_as_others_keep_it() {
     let pool = Sessions::new("a store", 8);
     let session = opened(&pool, TTL);
-    pool.downgrade().retire(&session);
+    pool.retire(&session);
     let next = opened(&pool, TTL);
     assert_eq!(pool.all().len(), 2);
     drop(session);

@@ -7,9 +7,6 @@ use uuid::Uuid;
 
 use crate::{Clock, Entry, FencingToken, Guarantees, LockName, Request};
 
-#[allow(unused_imports, reason = "for the documentation")]
-use crate::DistributedLock;
-
 /// A store that keeps at most one entry per name.
 ///
 /// # Contract
@@ -47,7 +44,8 @@ use crate::DistributedLock;
 /// [does it](PolledStore::cleans_up).
 #[async_trait]
 pub trait PolledStore: Debug + Send + Sync + 'static {
-    /// The store's promises, as in [`DistributedLock::guarantees`]. Start with
+    /// The store's promises, as in
+    /// [`DistributedLock::guarantees`](crate::DistributedLock::guarantees). Start with
     /// [`Guarantees::least`], and raise what the store keeps; kinds, fairness, wake-ups and signals
     /// of a loss stay at the least.
     fn guarantees(&self) -> &Guarantees;

@@ -14,7 +14,7 @@ use std::{
 
 use tokio::{task::JoinSet, time::timeout};
 
-use super::{Done, Failure, Harness, as_mutex::Mutex, keeps, property, scene::*};
+use super::{Done, Harness, as_mutex::Mutex, keeps, property, scene::*};
 use crate::LockGuard;
 
 property!(while_free, while_held, while_contended);
@@ -61,7 +61,7 @@ async fn while_contended(h: &dyn Harness) -> Done {
 }
 
 /// Drops acquires after a few polls, and after a few milliseconds.
-async fn drop_many(lock: &Mutex) -> Result<(), Failure> {
+async fn drop_many(lock: &Mutex) -> Done {
     for n in 0..DROPS {
         let mut attempt = Box::pin(lock.acquire());
         match n % 2 {

@@ -12,7 +12,7 @@ use std::{
 
 use tokio::{task::JoinSet, time::timeout};
 
-use super::{Client, Done, Failure, Harness, ensure, keeps, property, scene::*};
+use super::{Client, Done, Harness, ensure, keeps, property, scene::*};
 use crate::{Error, FencingToken, Kind, LockKind, LockName, Locks, LossReason};
 
 property!(all_kinds_exclude_each_other, a_lost_answer, a_caller_that_left, a_lost_lock);
@@ -26,7 +26,7 @@ const ROUNDS: u64 = 12;
 
 impl Room {
     /// Enters and leaves as a holder of this kind; fails if it may not be in there.
-    async fn visit(&self, kind: Kind, token: FencingToken) -> Result<(), Failure> {
+    async fn visit(&self, kind: Kind, token: FencingToken) -> Done {
         self.count(kind, 1)?;
         if kind == Kind::Exclusive {
             let mut inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -38,7 +38,7 @@ impl Room {
         self.count(kind, -1)
     }
 
-    fn count(&self, kind: Kind, by: i32) -> Result<(), Failure> {
+    fn count(&self, kind: Kind, by: i32) -> Done {
         let mut inside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (count, weight) = match kind {
             Kind::Shared => (&mut inside.1, 1),
@@ -83,7 +83,7 @@ async fn visit(
     room: Arc<Room>,
     rounds: Arc<AtomicU64>,
     worker: u64,
-) -> Result<(), Failure> {
+) -> Done {
     for n in 0..ROUNDS {
         let turn = worker + n;
         let acquire = async {
@@ -118,21 +118,8 @@ async fn visit(
 }
 
 /// Waits until the store shows one holder of this kind.
-async fn is_held_as(client: &dyn Client, name: &LockName, kind: Kind) -> Result<(), Failure> {
-    while holders(client, name).await? != [kind] {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    Ok(())
-}
-
-/// The token that the store shows, if it shows it.
-async fn shown_token(
-    client: &dyn Client,
-    name: &LockName,
-) -> Result<Option<FencingToken>, Failure> {
-    let queue = queue(client, name).await?;
-    ensure!(queue.len() == 1, "one holder is shown as {queue:?}");
-    Ok(queue[0].holder.token)
+async fn is_held_as(client: &dyn Client, name: &LockName, kind: Kind) -> Done {
+    until(|| async { Ok(holders(client, name).await? == [kind]) }).await
 }
 
 /// Down and up again: each takes effect once, and the token of the upgrade is the first request's.
@@ -163,7 +150,9 @@ async fn a_lost_answer(h: &dyn Harness) -> Done {
     let (upgraded, guard) = promised("the upgrade whose answer was lost", asked).await???;
     ensure!(upgraded && guard.kind() == Kind::Exclusive, "a reader that is alone: {guard:?}");
     ensure!(guard.token() > token, "the upgrade's token {} is not new", guard.token());
-    let now = shown_token(&*b, &name).await?;
+    let shown = queue(&*b, &name).await?;
+    ensure!(shown.len() == 1, "one holder is shown as {shown:?}");
+    let now = shown[0].holder.token;
     ensure!(now.is_none_or(|now| now == guard.token()), "{guard:?} is shown with {now:?}");
     let once = !is_done || before.len() > 1 || before[0].holder.token == now;
     ensure!(once, "upgraded twice: {before:?} became {now:?}");
@@ -175,9 +164,8 @@ async fn a_lost_answer(h: &dyn Harness) -> Done {
 /// The guard is dropped while it is not known whether the store has acted.
 async fn a_caller_that_left(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("answer"), h.client().await?, h.client().await?);
-    needs_kind(&*a, LockKind::Shared)?;
     for arrives in [true, false] {
-        let lock = a.locks().shared(&name)?.ttl(long(h, &*a));
+        let lock = lock_as(h, &*a, &name, Kind::Shared)?.ttl(long(h, &*a));
         let mut guard = soon("acquire", lock.acquire()).await??;
         let work = async move { guard.try_upgrade().await.map(|_| guard) };
         let asked = if arrives {

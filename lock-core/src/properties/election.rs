@@ -16,11 +16,12 @@ property!(
 );
 
 fn election(h: &dyn Harness, client: &dyn Client, name: &LockName) -> Result<Election, Failure> {
+    needs_kind(client, LockKind::Election)?;
     Ok(client.locks().election(name)?.ttl(h.ttl()))
 }
 
 /// Waits until the observer reports this, and fails if it reports something else before.
-async fn reports(observer: &mut Observer, value: Option<&str>) -> Result<(), Failure> {
+async fn reports(observer: &mut Observer, value: Option<&str>) -> Done {
     let now = next(observer).await?;
     let seen = now.as_ref().map(|leader| String::from_utf8_lossy(&leader.value).into_owned());
     ensure!(seen.as_deref() == value, "observed {seen:?} instead of {value:?}");
@@ -29,25 +30,19 @@ async fn reports(observer: &mut Observer, value: Option<&str>) -> Result<(), Fai
 
 async fn one_leads_and_all_see_it(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("lead"), h.client().await?, h.client().await?);
-    needs_kind(&*a, LockKind::Election)?;
     let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
     ensure!(soon("leader", there.leader()).await??.is_none(), "somebody leads an empty election");
     let leading = soon("campaign", here.campaign("first")).await??;
     for from in [&here, &there] {
-        let seen = soon("leader", from.leader()).await??;
-        let Some(seen) = seen else { return Err("nobody is seen to lead".into()) };
+        let seen = soon("leader", from.leader()).await??.ok_or("nobody is seen to lead")?;
         ensure!(seen.value == b"first", "the value is {:?}", seen.value);
         ensure!(seen.token == leading.token(), "the token is {}", seen.token);
     }
-    ensure!(
-        soon("try", there.try_campaign("second")).await??.is_none(),
-        "two lead at the same time"
-    );
+    let second = soon("try", there.try_campaign("second")).await??;
+    ensure!(second.is_none(), "two lead at the same time");
     soon("resign", leading.resign()).await??;
-    ensure!(
-        soon("leader", there.leader()).await??.is_none(),
-        "somebody leads after the resignation"
-    );
+    let leader = soon("leader", there.leader()).await??;
+    ensure!(leader.is_none(), "somebody leads after the resignation");
     nothing_left(h).await
 }
 
@@ -55,7 +50,6 @@ async fn one_leads_and_all_see_it(h: &dyn Harness) -> Done {
 /// values that were replaced before it looked.
 async fn newer_and_newer_values(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("order"), h.client().await?, h.client().await?);
-    needs_kind(&*a, LockKind::Election)?;
     let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
     let mut observer = soon("observe", there.observe()).await??;
     reports(&mut observer, None).await?;
@@ -83,7 +77,6 @@ async fn newer_and_newer_values(h: &dyn Harness) -> Done {
 /// others wait until the last of its leaderships is over.
 async fn a_leader_that_campaigns_again_proclaims(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("again"), h.client().await?, h.client().await?);
-    needs_kind(&*a, LockKind::Election)?;
     let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
     let here = here.owner(&Owner::new());
     let mut observer = soon("observe", there.observe()).await??;
@@ -95,7 +88,7 @@ async fn a_leader_that_campaigns_again_proclaims(h: &dyn Harness) -> Done {
     let second = promised("a leader's second campaign", here.campaign("second")).await??;
     reports(&mut observer, Some("second")).await?;
     let third = soon("try", here.try_campaign("third")).await??;
-    let Some(third) = third else { return Err("a leader's try is refused".into()) };
+    let third = third.ok_or("a leader's try is refused")?;
     reports(&mut observer, Some("third")).await?;
     let tokens = [first.token(), second.token(), third.token()];
     ensure!(tokens.iter().all(|token| *token == tokens[0]), "the tokens are {tokens:?}");
@@ -113,7 +106,6 @@ async fn a_leader_that_campaigns_again_proclaims(h: &dyn Harness) -> Done {
 
 async fn the_next_in_line_leads(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("next"), h.client().await?, h.client().await?);
-    needs_kind(&*a, LockKind::Election)?;
     let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
     let first = soon("campaign", here.campaign("first")).await??;
     let second = tokio::spawn(there.campaign("second"));
@@ -124,11 +116,7 @@ async fn the_next_in_line_leads(h: &dyn Harness) -> Done {
     soon("resign", first.resign()).await??;
     let second = promised("the next leader", second).await???;
     ensure!(second.token() > token, "the next leader's token does not rise");
-    // There may have been no leader for a moment.
-    let mut now = next(&mut observer).await?;
-    if now.is_none() {
-        now = next(&mut observer).await?;
-    }
+    let now = next_leader(&mut observer).await?;
     let seen = now.as_ref().map(|leader| (leader.token, leader.value.as_slice()));
     ensure!(seen == Some((second.token(), b"second".as_slice())), "observed {now:?}");
     soon("resign", second.resign()).await??;
@@ -137,7 +125,6 @@ async fn the_next_in_line_leads(h: &dyn Harness) -> Done {
 
 async fn a_crashed_leader_is_replaced(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("crash"), h.client().await?, h.client().await?);
-    needs_kind(&*a, LockKind::Election)?;
     let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
     let dead = soon("campaign", here.campaign("dead")).await??;
     let heir = tokio::spawn(there.campaign("heir"));
@@ -155,7 +142,6 @@ async fn a_crashed_leader_is_replaced(h: &dyn Harness) -> Done {
 /// one.
 async fn an_observer_that_was_cut_off(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("cut"), h.client().await?, h.client().await?);
-    needs_kind(&*a, LockKind::Election)?;
     let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
     let mut observer = soon("observe", there.observe()).await??;
     reports(&mut observer, None).await?;
@@ -186,7 +172,6 @@ async fn an_observer_that_was_cut_off(h: &dyn Harness) -> Done {
 /// They exclude each other, and a holder of the lock without a value leads with an empty one.
 async fn a_lock_and_an_election_of_one_name(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("both"), h.client().await?, h.client().await?);
-    needs_kind(&*a, LockKind::Election)?;
     let leading = soon("campaign", election(h, &*a, &name)?.campaign("x")).await??;
     let busy = soon("try", lock(h, &*b, &name)?.try_acquire()).await??;
     ensure!(busy.is_none(), "the lock was free although somebody leads");

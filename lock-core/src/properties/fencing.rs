@@ -61,7 +61,7 @@ impl Tokens {
     }
 
     /// A grant of another client, as in another process.
-    async fn next(&mut self, h: &dyn Harness, after: &str) -> Result<(), Failure> {
+    async fn next(&mut self, h: &dyn Harness, after: &str) -> Done {
         let client = h.client().await?;
         let what = format!("a grant after {after}");
         let guard = promised(&what, lock(h, &*client, &self.name)?.acquire()).await??;
@@ -69,7 +69,7 @@ impl Tokens {
         Ok(guard.release().await?)
     }
 
-    fn check(&mut self, token: FencingToken, after: &str) -> Result<(), Failure> {
+    fn check(&mut self, token: FencingToken, after: &str) -> Done {
         ensure!(token > self.greatest, "token {token} after {} across {after}", self.greatest);
         self.greatest = token;
         Ok(())

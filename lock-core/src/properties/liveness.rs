@@ -1,7 +1,7 @@
 //! A holder that is gone never blocks the others for ever. Claims C2 and C3 of the documents.
 
 use super::{Client, Done, Harness, property, scene::*};
-use crate::LockGuard;
+use crate::BoxFuture;
 
 property!(holder_dropped, holder_crashed, holder_cut_off);
 
@@ -17,32 +17,20 @@ async fn holder_dropped(h: &dyn Harness) -> Done {
 }
 
 async fn holder_crashed(h: &dyn Harness) -> Done {
-    let (a, b) = (h.client().await?, h.client().await?);
-    let name = fresh("crashed");
-    let guard = acquire(h, &*a, &name).await?;
-    let waiter = queue_up(h, &*b, &name, 1).await?;
-    a.crash().await?;
-    replaced_in_time(h, &*b, waiter).await?;
-    drop(guard);
-    Ok(())
+    replaced_in_time(h, |holder| holder.crash()).await
 }
 
 async fn holder_cut_off(h: &dyn Harness) -> Done {
-    let (a, b) = (h.client().await?, h.client().await?);
-    let name = fresh("cut-off");
-    let guard = acquire(h, &*a, &name).await?;
-    let waiter = queue_up(h, &*b, &name, 1).await?;
-    a.cut().await?;
-    replaced_in_time(h, &*b, waiter).await?;
-    drop(guard);
-    Ok(())
+    replaced_in_time(h, |holder| holder.cut()).await
 }
 
-async fn replaced_in_time(
-    h: &dyn Harness,
-    client: &dyn Client,
-    waiter: tokio::task::JoinHandle<crate::Result<LockGuard>>,
-) -> Result<(), super::Failure> {
-    let granted = within(expiry_limit(h, client), "a grant after the holder was gone", waiter);
-    Ok(granted.await???.release().await?)
+async fn replaced_in_time(h: &dyn Harness, goes: fn(&dyn Client) -> BoxFuture<'_, Done>) -> Done {
+    let (name, a, b) = (fresh("gone"), h.client().await?, h.client().await?);
+    let guard = acquire(h, &*a, &name).await?;
+    let waiter = queue_up(h, &*b, &name, 1).await?;
+    goes(&*a).await?;
+    let granted = within(expiry_limit(h, &*b), "a grant after the holder was gone", waiter);
+    granted.await???.release().await?;
+    drop(guard);
+    Ok(())
 }

@@ -69,7 +69,7 @@ async fn work_ends_before_the_next_grant(h: &dyn Harness) -> Done {
 async fn told_before_the_next_grant(
     h: &dyn Harness,
     [a, b]: [&dyn Client; 2],
-    cut: impl Future<Output = Result<(), Failure>>,
+    cut: impl Future<Output = Done>,
 ) -> Result<(LossReason, LockGuard), Failure> {
     let name = fresh("loss");
     let guard = acquire(h, a, &name).await?;

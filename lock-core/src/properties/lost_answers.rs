@@ -27,14 +27,14 @@ async fn another(h: &dyn Harness, client: &dyn Client) -> Result<LockGuard, Fail
     Ok(soon("acquire", other.acquire()).await??)
 }
 
-async fn lasts(other: LockGuard) -> Result<(), Failure> {
+async fn lasts(other: LockGuard) -> Done {
     keeps!(other.is_valid(), "a lost answer cost the client another lock");
     Ok(soon("release", other.release()).await??)
 }
 
 /// The guard's is the only entry. A queue also keeps the one that was there before the answer was
 /// lost.
-async fn once(client: &dyn Client, guard: &LockGuard, before: &[Entry]) -> Result<(), Failure> {
+async fn once(client: &dyn Client, guard: &LockGuard, before: &[Entry]) -> Done {
     let now = queue(client, guard.name()).await?;
     ensure!(now.len() == 1 && now[0].holds, "one attempt is shown as {now:?}");
     let token = now[0].holder.token;

@@ -7,8 +7,8 @@ use std::sync::{
 
 use tokio::task::JoinSet;
 
-use super::{Done, Failure, Harness, as_mutex::Mutex, ensure, property, scene::*};
-use crate::{Error, LockName, Locks};
+use super::{Done, Harness, ensure, property, scene::*};
+use crate::Error;
 
 property!(contention);
 
@@ -27,40 +27,33 @@ async fn contention(h: &dyn Harness) -> Done {
     let mut workers = JoinSet::new();
     for n in 0..WORKERS {
         let client = &*clients[n % CLIENTS];
-        let (lock, locks) = (lock(h, client, &name)?, client.locks().clone());
-        workers.spawn(work(lock, locks, name.clone(), inside.clone(), counter.clone()));
+        let (lock, locks, name) = (lock(h, client, &name)?, client.locks().clone(), name.clone());
+        let (inside, counter) = (inside.clone(), counter.clone());
+        workers.spawn(async move {
+            for _ in 0..ROUNDS {
+                let guard = lock.acquire().await?;
+                let others = inside.fetch_add(1, Ordering::SeqCst);
+                let read = counter.load(Ordering::SeqCst);
+                // A round trip inside: a second grant must have the time to happen. A worker that
+                // loses its lock leaves.
+                let looked = tokio::select! {
+                    biased;
+                    reason = guard.lost() => Err(Error::Lost { name: name.clone(), reason }),
+                    queue = soon("inspect", locks.inspect(&name)) => queue?,
+                };
+                if looked.is_ok() {
+                    counter.store(read + 1, Ordering::SeqCst);
+                }
+                inside.fetch_sub(1, Ordering::SeqCst);
+                ensure!(others == 0, "{others} others held the lock at the same time");
+                looked?;
+                guard.release().await?;
+            }
+            Ok(())
+        });
     }
     all_done("contention", workers, || counter.load(Ordering::SeqCst)).await?;
     let (done, expected) = (counter.load(Ordering::SeqCst), WORKERS as u64 * ROUNDS);
     ensure!(done == expected, "{expected} increments under the lock counted only {done}");
-    Ok(())
-}
-
-async fn work(
-    lock: Mutex,
-    locks: Locks,
-    name: LockName,
-    inside: Arc<AtomicU64>,
-    counter: Arc<AtomicU64>,
-) -> Result<(), Failure> {
-    for _ in 0..ROUNDS {
-        let guard = lock.acquire().await?;
-        let others = inside.fetch_add(1, Ordering::SeqCst);
-        let read = counter.load(Ordering::SeqCst);
-        // A round trip inside: a second grant must have the time to happen. A worker that loses its
-        // lock leaves.
-        let looked = tokio::select! {
-            biased;
-            reason = guard.lost() => Err(Error::Lost { name: name.clone(), reason }),
-            queue = soon("inspect", locks.inspect(&name)) => queue?,
-        };
-        if looked.is_ok() {
-            counter.store(read + 1, Ordering::SeqCst);
-        }
-        inside.fetch_sub(1, Ordering::SeqCst);
-        ensure!(others == 0, "{others} others held the lock at the same time");
-        looked?;
-        guard.release().await?;
-    }
     Ok(())
 }

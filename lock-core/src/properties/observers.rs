@@ -17,6 +17,7 @@ property!(
 );
 
 fn election(h: &dyn Harness, client: &dyn Client, name: &LockName) -> Result<Election, Failure> {
+    needs_kind(client, LockKind::Election)?;
     Ok(client.locks().election(name)?.ttl(long(h, client)))
 }
 
@@ -46,7 +47,6 @@ async fn observe(election: &Election) -> Result<Observer, Failure> {
 /// Those who ask see what those who observe are told: who it is, by which token, and what it says.
 async fn any_bytes_are_a_value(h: &dyn Harness) -> Done {
     let (a, b) = (h.client().await?, h.client().await?);
-    needs_kind(&*a, LockKind::Election)?;
     // With the proclaimed end, the longest that is allowed.
     let long = vec![0xff; LONGEST_VALUE - 2];
     let values: [&[u8]; 5] = [b"", b"a b\n\r\0", b" \xff gone", b"7 {}\n", &long];
@@ -64,21 +64,13 @@ async fn any_bytes_are_a_value(h: &dyn Harness) -> Done {
         wait_for_queue(&*a, &name, 2).await?;
         soon("resign", leading.resign()).await??;
         let heir = promised("the next leader", heir).await???;
-        let told = or_next(&mut observer).await?;
+        let told = next_leader(&mut observer).await?;
         ensure!(told.as_ref().is_some_and(|told| told.value == value), "an heir's value");
         is_shown(&there, &name, told, &*a).await?;
         soon("resign", heir.resign()).await??;
         reports(&mut observer, None).await?;
     }
     nothing_left(h).await
-}
-
-/// The next leader. There may be none for a moment.
-async fn or_next(observer: &mut Observer) -> Result<Option<Leader>, Failure> {
-    match next(observer).await? {
-        None => next(observer).await,
-        now => Ok(now),
-    }
 }
 
 /// Who asks sees what an observer was told, and so does who inspects. A store may learn later when
@@ -88,7 +80,7 @@ async fn is_shown(
     name: &LockName,
     told: Option<Leader>,
     other: &dyn Client,
-) -> Result<(), Failure> {
+) -> Done {
     let seen = soon("leader", election.leader()).await??;
     let queue = queue(other, name).await?;
     let shown = queue.into_iter().next().ok_or("no leader is shown")?.holder.granted(None);
@@ -137,7 +129,6 @@ async fn who_shares_does_not_lead(h: &dyn Harness) -> Done {
 /// counts from then on.
 async fn a_deposed_leader_says_nothing(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("deposed"), h.client().await?, h.client().await?);
-    needs_kind(&*a, LockKind::Election)?;
     let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
     let mut observer = observe(&there).await?;
     for has_heir in [false, true] {
@@ -155,7 +146,7 @@ async fn a_deposed_leader_says_nothing(h: &dyn Harness) -> Done {
             continue;
         };
         let heir = promised("the next leader", heir).await???;
-        let now = or_next(&mut observer).await?;
+        let now = next_leader(&mut observer).await?;
         let seen = now.map(|leader| (leader.token, leader.value));
         ensure!(seen == Some((heir.token(), b"heir".to_vec())), "observed {seen:?}");
         soon("resign", heir.resign()).await??;
@@ -165,19 +156,17 @@ async fn a_deposed_leader_says_nothing(h: &dyn Harness) -> Done {
 }
 
 /// Waits until an election has this value.
-async fn says(election: &Election, value: &[u8]) -> Result<(), Failure> {
-    loop {
-        match soon("leader", election.leader()).await?? {
-            Some(leader) if leader.value == value => return Ok(()),
-            _ => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
-        }
-    }
+async fn says(election: &Election, value: &[u8]) -> Done {
+    let says = || async {
+        let leader = soon("leader", election.leader()).await??;
+        Ok(leader.is_some_and(|leader| leader.value == value))
+    };
+    until(says).await
 }
 
 /// Of a campaign and of a proclamation: the leader says it again, and observers are told once.
 async fn lost_answers_are_told_once(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("answer"), h.client().await?, h.client().await?);
-    needs_kind(&*a, LockKind::Election)?;
     let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
     // A server may have to load its scripts first.
     let mut leading = soon("campaign", here.campaign("before")).await??;
@@ -209,7 +198,6 @@ async fn one_that_does_not_look_delays_nobody(h: &dyn Harness) -> Done {
     // A store that is asked again and again lets each of them wait.
     const ONE_BY_ONE: u32 = 10;
     let (name, a, b) = (fresh("sleeps"), h.client().await?, h.client().await?);
-    needs_kind(&*a, LockKind::Election)?;
     let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
     let (mut sleeps, mut hears) = (observe(&there).await?, observe(&there).await?);
     let mut leading = soon("campaign", here.campaign("0")).await??;
@@ -231,7 +219,7 @@ async fn one_that_does_not_look_delays_nobody(h: &dyn Harness) -> Done {
 }
 
 /// It is told of newer and newer values, up to the last one.
-async fn catches_up(observer: &mut Observer, last: u32) -> Result<(), Failure> {
+async fn catches_up(observer: &mut Observer, last: u32) -> Done {
     let mut newest = None;
     while newest != Some(last) {
         let leader = next(observer).await?.ok_or("nobody is seen to lead")?;
@@ -245,7 +233,6 @@ async fn catches_up(observer: &mut Observer, last: u32) -> Result<(), Failure> {
 /// Also one that has not looked for a while. The leader is another client's, and stays.
 async fn they_end_with_their_client(h: &dyn Harness) -> Done {
     let (name, a) = (fresh("ends"), h.client().await?);
-    needs_kind(&*a, LockKind::Election)?;
     let mut leading = soon("campaign", election(h, &*a, &name)?.campaign("0")).await??;
     for closes in [true, false] {
         let b = h.client().await?;

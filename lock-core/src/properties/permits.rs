@@ -14,7 +14,7 @@ use std::{
 use tokio::{task::JoinSet, time::timeout};
 
 use super::{Client, Done, Failure, Harness, Missed, ensure, keeps, property, scene::*};
-use crate::{Error, LockGuard, LockKind, LockName, Semaphore};
+use crate::{Error, Kind, LockGuard, LockKind, LockName, Semaphore};
 
 property!(
     never_too_many,
@@ -31,6 +31,7 @@ fn semaphore(
     name: &LockName,
     permits: u32,
 ) -> Result<Semaphore, Failure> {
+    needs_kind(client, LockKind::Permits)?;
     Ok(client.locks().semaphore(name, permits)?.ttl(h.ttl()))
 }
 
@@ -47,11 +48,23 @@ async fn never_too_many(h: &dyn Harness) -> Done {
     let (mut clients, mut workers) = (Vec::new(), JoinSet::new());
     for _ in 0..3 {
         let client = h.client().await?;
-        needs_kind(&*client, LockKind::Permits)?;
         for n in 1..=PERMITS {
             let semaphore = semaphore(h, &*client, &name, PERMITS)?;
             let (locks, name) = (client.locks().clone(), name.clone());
-            workers.spawn(use_permits(semaphore, n, locks, name, taken.clone(), rounds.clone()));
+            let (taken, rounds) = (taken.clone(), rounds.clone());
+            workers.spawn(async move {
+                for _ in 0..10 {
+                    let guard = semaphore.acquire_many(n).await?;
+                    let now = taken.fetch_add(n, Ordering::SeqCst) + n;
+                    // A round trip inside: one grant too many must have the time to happen.
+                    locks.inspect(&name).await?;
+                    taken.fetch_sub(n, Ordering::SeqCst);
+                    ensure!(now <= PERMITS, "{now} of {PERMITS} permits were in use");
+                    guard.release().await?;
+                    rounds.fetch_add(1, Ordering::SeqCst);
+                }
+                Ok(())
+            });
         }
         clients.push(client);
     }
@@ -59,41 +72,17 @@ async fn never_too_many(h: &dyn Harness) -> Done {
     nothing_left(h).await
 }
 
-async fn use_permits(
-    semaphore: Semaphore,
-    n: u32,
-    locks: crate::Locks,
-    name: LockName,
-    taken: Arc<AtomicU32>,
-    rounds: Arc<AtomicU64>,
-) -> Result<(), Failure> {
-    for _ in 0..10 {
-        let guard = semaphore.acquire_many(n).await?;
-        let now = taken.fetch_add(n, Ordering::SeqCst) + n;
-        // A round trip inside: one grant too many must have the time to happen.
-        locks.inspect(&name).await?;
-        taken.fetch_sub(n, Ordering::SeqCst);
-        ensure!(now <= PERMITS, "{now} of {PERMITS} permits were in use");
-        guard.release().await?;
-        rounds.fetch_add(1, Ordering::SeqCst);
-    }
-    Ok(())
-}
-
 /// A waiter for all permits is not overtaken by a waiter for one.
 async fn many_at_once_in_order(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("many"), h.client().await?, h.client().await?);
-    needs_kind(&*a, LockKind::Permits)?;
     let (here, there) = (semaphore(h, &*a, &name, 3)?, semaphore(h, &*b, &name, 3)?);
     let first = take(&here, 2).await?;
     let all = tokio::spawn(there.acquire_many(3));
     wait_for_queue(&*a, &name, 2).await?;
     let one = tokio::spawn(here.acquire());
     wait_for_queue(&*a, &name, 3).await?;
-    ensure!(
-        soon("try", there.try_acquire()).await??.is_none(),
-        "a try overtook somebody who waits for three permits"
-    );
+    let overtakes = soon("try", there.try_acquire()).await??.is_some();
+    ensure!(!overtakes, "a try overtook somebody who waits for three permits");
     ensure!(!one.is_finished(), "one permit overtook three");
     soon("release", first.release()).await??;
     let all = promised("three permits", all).await???;
@@ -107,7 +96,6 @@ async fn many_at_once_in_order(h: &dyn Harness) -> Done {
 /// Two permits come back, and two waiters for one each get them; the third waits.
 async fn a_release_lets_in_who_fits(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("fits"), h.client().await?, h.client().await?);
-    needs_kind(&*a, LockKind::Permits)?;
     let (here, there) = (semaphore(h, &*a, &name, 3)?, semaphore(h, &*b, &name, 3)?);
     let (one, two) = (take(&there, 1).await?, take(&here, 2).await?);
     let mut waiters = Vec::new();
@@ -135,7 +123,6 @@ async fn a_release_lets_in_who_fits(h: &dyn Harness) -> Done {
 
 async fn a_crashed_holder(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("crash"), h.client().await?, h.client().await?);
-    needs_kind(&*a, LockKind::Permits)?;
     let dead = take(&semaphore(h, &*a, &name, 2)?, 1).await?;
     let there = semaphore(h, &*b, &name, 2)?;
     let alive = take(&there, 1).await?;
@@ -154,10 +141,15 @@ async fn a_crashed_holder(h: &dyn Harness) -> Done {
 /// also behind others that wait.
 async fn another_limit_is_refused(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("limit"), h.client().await?, h.client().await?);
-    needs_kind(&*a, LockKind::Permits)?;
     let guard = take(&semaphore(h, &*a, &name, 3)?, 1).await?;
     let other = semaphore(h, &*b, &name, 5)?;
-    names_both_limits(soon("try", other.try_acquire()).await?)?;
+    match soon("try", other.try_acquire()).await? {
+        Err(error @ Error::InvalidOption { .. }) => {
+            let said = error.to_string();
+            ensure!(said.contains('5') && said.contains('3'), "{said:?} does not show both");
+        }
+        other => return Err(Missed(format!("another limit was answered with {other:?}")).into()),
+    }
     let mut waiter = pin!(other.acquire_many(5));
     waits_on(&mut waiter).await?;
     queue_becomes(&*a, &name, 1).await?;
@@ -177,39 +169,25 @@ async fn another_limit_is_refused(h: &dyn Harness) -> Done {
 }
 
 /// Longer than an answer takes.
-async fn waits_on(waiter: impl Future<Output = Result<LockGuard, Error>>) -> Result<(), Failure> {
+async fn waits_on(waiter: impl Future<Output = Result<LockGuard, Error>>) -> Done {
     match timeout(Duration::from_secs(1), waiter).await {
         Ok(early) => Err(Missed(format!("a wait beside another limit ended as {early:?}")).into()),
         Err(_) => Ok(()),
     }
 }
 
-/// The limits that these checks use.
-fn names_both_limits(refused: Result<Option<LockGuard>, Error>) -> Result<(), Failure> {
-    match refused {
-        Err(error @ Error::InvalidOption { .. }) => {
-            let said = error.to_string();
-            ensure!(said.contains('5') && said.contains('3'), "{said:?} does not show both");
-            Ok(())
-        }
-        other => Err(Missed(format!("another limit was answered with {other:?}")).into()),
-    }
-}
-
 async fn tries(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("try"), h.client().await?, h.client().await?);
-    needs_kind(&*a, LockKind::Permits)?;
     let (here, there) = (semaphore(h, &*a, &name, 2)?, semaphore(h, &*b, &name, 2)?);
     let first = take(&here, 1).await?;
-    let second = soon("try", there.try_acquire()).await??;
-    let Some(second) = second else { return Err("a free permit was refused".into()) };
+    let second = soon("try", there.try_acquire()).await??.ok_or("a free permit was refused")?;
     ensure!(soon("try", here.try_acquire()).await??.is_none(), "a third of two permits");
     ensure!(soon("try", here.try_acquire_many(2)).await??.is_none(), "four of two permits");
-    let exclusive = soon("try", b.locks().lock(&name)?.try_acquire()).await??;
-    ensure!(exclusive.is_none(), "an exclusive lock was granted beside permits of the same name");
+    let beside = is_free(h, &*b, &name, Kind::Exclusive).await?;
+    ensure!(!beside, "an exclusive lock was granted beside permits of the same name");
     if has_kind(&*b, LockKind::Shared) {
-        let shared = soon("try", b.locks().shared(&name)?.try_acquire()).await??;
-        ensure!(shared.is_none(), "a reader was granted beside permits of the same name");
+        let beside = is_free(h, &*b, &name, Kind::Shared).await?;
+        ensure!(!beside, "a reader was granted beside permits of the same name");
     }
     queue_becomes(&*a, &name, 2).await?;
     soon("release", first.release()).await??;

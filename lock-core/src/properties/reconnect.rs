@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use super::{Client, Done, Failure, Harness, Missed, ensure, keeps, needs, property, scene::*};
-use crate::{Error, Guarantees, LockGuard, LockName, Locks};
+use crate::{Error, Guarantees, LockGuard, Locks};
 
 property!(while_holding, while_waiting, a_short_outage, an_outage_is_no_busy_lock);
 
@@ -16,9 +16,10 @@ async fn while_holding(h: &dyn Harness) -> Done {
     needs_data(a.locks())?;
     let mut ttl = outlasting(h, &*a);
     loop {
-        let guard = acquired(h, &*a, &fresh("restart-held"), ttl).await?;
+        let wanted = lock(h, &*a, &fresh("restart-held"))?.ttl(ttl);
+        let guard = once_back("acquire", || wanted.acquire()).await?;
         match restart(h, a.locks(), ttl).await? {
-            None => return outlives_a_restart(h, &*b, guard, ttl).await,
+            None => return outlives_a_restart(h, &*b, guard).await,
             Some(longer) => ttl = longer,
         }
         // It may have ended meanwhile.
@@ -26,21 +27,29 @@ async fn while_holding(h: &dyn Harness) -> Done {
     }
 }
 
-async fn outlives_a_restart(
-    h: &dyn Harness,
-    other: &dyn Client,
-    guard: LockGuard,
-    ttl: Duration,
-) -> Done {
+async fn outlives_a_restart(h: &dyn Harness, other: &dyn Client, guard: LockGuard) -> Done {
     let name = guard.name().clone();
     let wanted = lock(h, other, &name)?;
     let taken = once_back("try_acquire", || wanted.try_acquire()).await?;
     ensure!(taken.is_none(), "the lock was granted to another holder after a restart");
-    // Renewals go on: the lock outlives its TTL.
-    tokio::time::sleep(ttl + ttl / 2).await;
-    keeps!(guard.is_valid(), "the lock was lost: it was not renewed after the restart");
+    for what in ["a renewal after the restart", "renewals that go on"] {
+        promised(what, renewed(&guard)).await?;
+        keeps!(guard.is_valid(), "the lock was lost: it was not renewed after the restart");
+    }
     soon("release", guard.release()).await??;
     Ok(())
+}
+
+/// Waits for the next renewal, or the loss.
+async fn renewed(guard: &LockGuard) {
+    let mut before = guard.remaining();
+    while guard.is_valid() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let now = guard.remaining();
+        if std::mem::replace(&mut before, now) < now {
+            return;
+        }
+    }
 }
 
 async fn while_waiting(h: &dyn Harness) -> Done {
@@ -49,7 +58,8 @@ async fn while_waiting(h: &dyn Harness) -> Done {
     let mut ttl = outlasting(h, &*a);
     loop {
         let name = fresh("restart-waiting");
-        let mut guard = acquired(h, &*a, &name, ttl).await?;
+        let wanted = lock(h, &*a, &name)?.ttl(ttl);
+        let mut guard = once_back("acquire", || wanted.acquire()).await?;
         // Without an order, nobody knows whose turn it is.
         let count = if shows_waiters(&*b) { 2 } else { 1 };
         let mut waiters = Vec::new();
@@ -86,14 +96,8 @@ async fn a_short_outage(h: &dyn Harness) -> Done {
     wait_for_queue(&*b, &name, 2).await?;
     a.cut().await?;
     tokio::time::sleep(ttl * 2 / 5).await;
-    let before = guard.remaining();
     a.heal().await?;
-    let renewed = async {
-        while guard.is_valid() && guard.remaining() <= before {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    promised("a renewal after the outage", renewed).await?;
+    promised("a renewal after the outage", renewed(&guard)).await?;
     keeps!(guard.is_valid(), "lost in an outage that was shorter than the TTL");
     soon("release", guard.release()).await??;
     promised("the waiter's turn after the outage", waiter).await???.release().await?;
@@ -132,17 +136,6 @@ async fn an_outage_is_no_busy_lock(h: &dyn Harness) -> Done {
     keeps!(guard.is_valid(), "another client's outage cost the holder its lock");
     soon("release", guard.release()).await??;
     nothing_left(h).await
-}
-
-/// Acquires, perhaps right after a restart.
-async fn acquired(
-    h: &dyn Harness,
-    client: &dyn Client,
-    name: &LockName,
-    ttl: Duration,
-) -> Result<LockGuard, Failure> {
-    let wanted = lock(h, client, name)?.ttl(ttl);
-    once_back("acquire", || wanted.acquire()).await
 }
 
 /// Calls until the store answers: the first calls after a restart may find a dead connection.

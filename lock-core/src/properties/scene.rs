@@ -18,7 +18,7 @@ use super::{
     outcome::{Done, needs},
 };
 use crate::{
-    Entry, Error, Fairness, Kind, Leader, LockGuard, LockKind, LockName, Observer, Result,
+    Entry, Error, Fairness, Kind, Leader, Lock, LockGuard, LockKind, LockName, Observer, Result,
 };
 
 /// The limit for everything that should be quick; only a check that fails waits this long.
@@ -61,6 +61,14 @@ pub(super) async fn next(observer: &mut Observer) -> Result<Option<Leader>, Fail
     change.ok_or_else(|| Missed("the observer ended".to_owned()))?.map_err(Failure::from)
 }
 
+/// The next leader. There may be none for a moment.
+pub(super) async fn next_leader(observer: &mut Observer) -> Result<Option<Leader>, Failure> {
+    match next(observer).await? {
+        None => next(observer).await,
+        now => Ok(now),
+    }
+}
+
 /// Polls a future once.
 pub(super) async fn poll_once<F: Future + ?Sized>(mut future: Pin<&mut F>) -> Poll<F::Output> {
     poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await
@@ -70,9 +78,9 @@ pub(super) async fn poll_once<F: Future + ?Sized>(mut future: Pin<&mut F>) -> Po
 /// their time, but one of them must make progress.
 pub(super) async fn all_done(
     what: &str,
-    mut workers: JoinSet<Result<(), Failure>>,
+    mut workers: JoinSet<Done>,
     rounds: impl Fn() -> u64,
-) -> Result<(), Failure> {
+) -> Done {
     loop {
         let before = rounds();
         match timeout(PATIENCE, workers.join_next()).await {
@@ -113,6 +121,41 @@ pub(super) async fn acquire(
     Ok(soon("acquire", lock(h, client, name)?.acquire()).await??)
 }
 
+/// The lock `name` of a client as one of this kind, with the harness's TTL. Skips the check if the
+/// store does not have the kind.
+pub(super) fn lock_as(
+    h: &dyn Harness,
+    client: &dyn Client,
+    name: &LockName,
+    kind: Kind,
+) -> Result<Lock, Failure> {
+    needs_kind(client, kind.into())?;
+    Ok(client.locks().lock(name)?.kind(kind)?.ttl(h.ttl()))
+}
+
+/// Acquires as this kind, which must succeed soon.
+pub(super) async fn acquire_as(
+    h: &dyn Harness,
+    client: &dyn Client,
+    name: &LockName,
+    kind: Kind,
+) -> Result<LockGuard, Failure> {
+    Ok(soon("acquire", lock_as(h, client, name, kind)?.acquire()).await??)
+}
+
+/// Tries the lock as this kind, and gives it back. Returns whether the try was granted.
+pub(super) async fn is_free(
+    h: &dyn Harness,
+    client: &dyn Client,
+    name: &LockName,
+    kind: Kind,
+) -> Result<bool, Failure> {
+    match soon("try", lock_as(h, client, name, kind)?.try_acquire()).await?? {
+        Some(guard) => soon("release", guard.release()).await?.map(|()| true).map_err(Into::into),
+        None => Ok(false),
+    }
+}
+
 /// Starts an acquire in a task and returns when it is in the queue as waiter number `position`.
 pub(super) async fn queue_up(
     h: &dyn Harness,
@@ -137,11 +180,7 @@ pub(super) fn needs_waiters(client: &dyn Client) -> Done {
 }
 
 /// Waits until holder and waiters are this many, as far as the store shows them.
-pub(super) async fn wait_for_queue(
-    client: &dyn Client,
-    name: &LockName,
-    length: usize,
-) -> Result<(), Failure> {
+pub(super) async fn wait_for_queue(client: &dyn Client, name: &LockName, length: usize) -> Done {
     soon(&format!("{length} in the queue of {name}"), queue_of(client, name, length)).await?
 }
 
@@ -157,7 +196,7 @@ pub(super) async fn holders(client: &dyn Client, name: &LockName) -> Result<Vec<
 }
 
 /// Takes the lock away from the first one that the store shows.
-pub(super) async fn revoke_first(client: &dyn Client, name: &LockName) -> Result<(), Failure> {
+pub(super) async fn revoke_first(client: &dyn Client, name: &LockName) -> Done {
     let queue = queue(client, name).await?;
     let attempt = queue.first().and_then(|entry| entry.attempt).ok_or("no holder is shown")?;
     match soon("revoke", client.locks().revoke(name, attempt)).await?? {
@@ -167,24 +206,22 @@ pub(super) async fn revoke_first(client: &dyn Client, name: &LockName) -> Result
 }
 
 /// The same as [`wait_for_queue`], as a promise of the property: a client has left, or was let in.
-pub(super) async fn queue_becomes(
-    client: &dyn Client,
-    name: &LockName,
-    length: usize,
-) -> Result<(), Failure> {
+pub(super) async fn queue_becomes(client: &dyn Client, name: &LockName, length: usize) -> Done {
     promised(&format!("{length} in the queue of {name}"), queue_of(client, name, length)).await?
 }
 
 /// Asks the store, because only the store knows.
-async fn queue_of(client: &dyn Client, name: &LockName, length: usize) -> Result<(), Failure> {
+async fn queue_of(client: &dyn Client, name: &LockName, length: usize) -> Done {
     let length = if shows_waiters(client) { length } else { length.min(1) };
-    loop {
-        let queue = client.locks().inspect(name).await?;
-        if queue.len() == length {
-            return Ok(());
-        }
+    until(|| async { Ok(client.locks().inspect(name).await?.len() == length) }).await
+}
+
+/// Looks again and again until the look finds that it is so.
+pub(super) async fn until<F: Future<Output = Result<bool, Failure>>>(look: impl Fn() -> F) -> Done {
+    while !look().await? {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+    Ok(())
 }
 
 /// A TTL that is longer than a check: nothing expires, and nothing is put right by an expiry.
@@ -204,7 +241,7 @@ pub(super) fn outlasting(h: &dyn Harness, client: &dyn Client) -> Duration {
 pub(super) async fn unanswered<T: Send + 'static>(
     client: &dyn Client,
     work: impl Future<Output = T> + Send + 'static,
-    done: impl Future<Output = Result<(), Failure>>,
+    done: impl Future<Output = Done>,
 ) -> Result<JoinHandle<T>, Failure> {
     client.cut_replies().await?;
     let work = tokio::spawn(work);
@@ -225,7 +262,7 @@ pub(super) fn expiry_limit(h: &dyn Harness, client: &dyn Client) -> Duration {
 }
 
 /// Waits until nothing is left in the store; otherwise the error says what is left.
-pub(super) async fn nothing_left(h: &dyn Harness) -> Result<(), Failure> {
+pub(super) async fn nothing_left(h: &dyn Harness) -> Done {
     let mut left = Vec::new();
     let mut pause = Duration::from_millis(20);
     let empty = timeout(PATIENCE, async {

@@ -13,7 +13,11 @@ use std::{
 use tokio::{task::JoinSet, time::timeout};
 
 use super::{Client, Done, Failure, Harness, ensure, keeps, property, scene::*};
-use crate::{Error, FencingToken, Lock, LockKind, LockName, LockSet, Locks, LossReason};
+use crate::{
+    Error, FencingToken,
+    Kind::{self, Exclusive, Shared},
+    LockKind, LockName, LockSet, Locks, LossReason,
+};
 
 property!(
     all_or_nothing,
@@ -42,24 +46,33 @@ fn set(h: &dyn Harness, locks: &Locks, names: &[&LockName]) -> Result<LockSet, F
     Ok(locks.all(names)?.ttl(h.ttl()))
 }
 
-/// One name that is not free is enough, at any place in the set; the others stay free.
+/// Holds each name as this kind: one that is not free is enough to refuse the set, at any place in
+/// it, and the others stay free.
+async fn refused_as_a_whole(
+    h: &dyn Harness,
+    set: &LockSet,
+    holder: &dyn Client,
+    names: &[LockName],
+    kind: Kind,
+) -> Done {
+    for taken in names {
+        let guard = acquire_as(h, holder, taken, kind).await?;
+        let granted = soon("try_acquire", set.try_acquire()).await??.is_some();
+        ensure!(!granted, "a set was granted although {taken} was held: {kind}");
+        for free in names.iter().filter(|name| *name != taken) {
+            let is_free = is_free(h, holder, free, Exclusive).await?;
+            ensure!(is_free, "a set that was refused has kept {free}");
+        }
+        soon("release", guard.release()).await??;
+    }
+    Ok(())
+}
+
 async fn all_or_nothing(h: &dyn Harness) -> Done {
     let (names, a, b) = (names(), h.client().await?, h.client().await?);
     let [x, y, z] = &names;
     let all = set(h, b.locks(), &[z, y, x])?;
-    for taken in &names {
-        let guard = acquire(h, &*a, taken).await?;
-        ensure!(
-            soon("try_acquire", all.try_acquire()).await??.is_none(),
-            "a set was granted although {taken} was held"
-        );
-        for free in names.iter().filter(|name| *name != taken) {
-            let other = soon("try", lock(h, &*a, free)?.try_acquire()).await??;
-            let other = other.ok_or(format!("a set that was refused has kept {free}"))?;
-            soon("release", other.release()).await??;
-        }
-        soon("release", guard.release()).await??;
-    }
+    refused_as_a_whole(h, &all, &*a, &names, Exclusive).await?;
     let held =
         soon("try_acquire", all.try_acquire()).await??.ok_or("the free set was not taken")?;
     for name in &names {
@@ -207,11 +220,8 @@ async fn tokens(
     Ok(Some(tokens))
 }
 
-async fn all_are_taken(client: &dyn Client, names: &[LockName]) -> Result<(), Failure> {
-    while tokens(client, names).await?.is_none() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    Ok(())
+async fn all_are_taken(client: &dyn Client, names: &[LockName]) -> Done {
+    until(|| async { Ok(tokens(client, names).await?.is_some()) }).await
 }
 
 /// A set of each kind is taken once, by the first request.
@@ -276,29 +286,12 @@ async fn a_set_of_a_caller_that_left(h: &dyn Harness) -> Done {
     nothing_left(h).await
 }
 
-/// A single lock of the same name.
-fn reader(h: &dyn Harness, client: &dyn Client, name: &LockName) -> Result<Lock, Failure> {
-    Ok(client.locks().shared(name)?.ttl(h.ttl()))
-}
-
-fn writer(h: &dyn Harness, client: &dyn Client, name: &LockName) -> Result<Lock, Failure> {
-    Ok(client.locks().lock(name)?.ttl(h.ttl()))
-}
-
-/// Tries the lock, and gives it back. Returns whether the try was granted.
-async fn is_free(lock: Lock) -> Result<bool, Failure> {
-    match soon("try", lock.try_acquire()).await?? {
-        Some(guard) => soon("release", guard.release()).await?.map(|()| true).map_err(Into::into),
-        None => Ok(false),
-    }
-}
-
 /// Two of them, and a single reader, hold the same names.
 async fn shared_sets_are_held_together(h: &dyn Harness) -> Done {
     let (names, a, b) = (names(), h.client().await?, h.client().await?);
     needs_kind(&*a, LockKind::Shared)?;
     let [x, y, z] = &names;
-    let single = soon("acquire", reader(h, &*a, y)?.acquire()).await??;
+    let single = acquire_as(h, &*a, y, Shared).await?;
     let first = set(h, a.locks(), &[x, y, z])?.shared()?;
     let first = soon("acquire", first.acquire()).await??;
     let second = set(h, b.locks(), &[z, y])?.shared()?;
@@ -307,36 +300,24 @@ async fn shared_sets_are_held_together(h: &dyn Harness) -> Done {
     let all = [first.is_valid(), second.is_valid(), single.is_valid()];
     keeps!(all == [true; 3], "of the readers these hold their locks: {all:?}");
     for name in &names {
-        ensure!(is_free(reader(h, &*b, name)?).await?, "a set of readers keeps out one of {name}");
-        ensure!(!is_free(writer(h, &*b, name)?).await?, "{name} was written beside its readers");
+        ensure!(is_free(h, &*b, name, Shared).await?, "a set of readers keeps out one of {name}");
+        ensure!(!is_free(h, &*b, name, Exclusive).await?, "{name} was written beside its readers");
     }
     soon("release", single.release()).await??;
     soon("release", first.release()).await??;
-    ensure!(is_free(writer(h, &*a, x)?).await?, "{x} stays taken by a set that was released");
-    ensure!(!is_free(writer(h, &*a, y)?).await?, "{y} was written beside the second set");
+    ensure!(is_free(h, &*a, x, Exclusive).await?, "{x} stays taken by a set that was released");
+    ensure!(!is_free(h, &*a, y, Exclusive).await?, "{y} was written beside the second set");
     soon("release", second.release()).await??;
     nothing_left(h).await
 }
 
-/// One writer is enough to refuse it, at any place in the set; the others stay free.
 async fn a_shared_set_and_a_writer(h: &dyn Harness) -> Done {
     let (names, a, b) = (names(), h.client().await?, h.client().await?);
     needs_kind(&*a, LockKind::Shared)?;
     let shared = set(h, b.locks(), &names.each_ref())?.shared()?;
     let exclusive = set(h, b.locks(), &names.each_ref())?;
-    for taken in &names {
-        let guard = soon("acquire", writer(h, &*a, taken)?.acquire()).await??;
-        let granted = soon("try_acquire", shared.try_acquire()).await??.is_some();
-        ensure!(!granted, "a shared set was granted although {taken} was held by a writer");
-        for free in names.iter().filter(|name| *name != taken) {
-            ensure!(is_free(writer(h, &*a, free)?).await?, "a refused set has kept {free}");
-        }
-        soon("release", guard.release()).await??;
-        let guard = soon("acquire", reader(h, &*a, taken)?.acquire()).await??;
-        let granted = soon("try_acquire", exclusive.try_acquire()).await??.is_some();
-        ensure!(!granted, "an exclusive set was granted although {taken} was held by a reader");
-        soon("release", guard.release()).await??;
-    }
+    refused_as_a_whole(h, &shared, &*a, &names, Exclusive).await?;
+    refused_as_a_whole(h, &exclusive, &*a, &names, Shared).await?;
     nothing_left(h).await
 }
 
@@ -346,7 +327,7 @@ async fn a_set_of_both_kinds(h: &dyn Harness) -> Done {
     needs_kind(&*a, LockKind::Shared)?;
     let [x, y, z] = &names;
     let both = set(h, a.locks(), &[y, x])?.and_shared([z, x])?;
-    let beside = soon("acquire", reader(h, &*b, z)?.acquire()).await??;
+    let beside = acquire_as(h, &*b, z, Shared).await?;
     for how in ["acquire", "try_acquire"] {
         let held = match how {
             "acquire" => soon(how, both.acquire()).await??,
@@ -354,9 +335,9 @@ async fn a_set_of_both_kinds(h: &dyn Harness) -> Done {
         };
         ensure!(held.tokens().map(|(name, _)| name).eq(&names), "the set holds {held:?}");
         for (name, shared) in names.iter().zip([false, false, true]) {
-            let beside = is_free(reader(h, &*b, name)?).await?;
+            let beside = is_free(h, &*b, name, Shared).await?;
             ensure!(beside == shared, "beside the set {name} was granted to a reader: {beside}");
-            ensure!(!is_free(writer(h, &*b, name)?).await?, "{name} was written beside the set");
+            ensure!(!is_free(h, &*b, name, Exclusive).await?, "{name} was written beside the set");
         }
         soon("release", held.release()).await??;
     }
@@ -369,14 +350,14 @@ async fn a_shared_set_waits_for_a_writer(h: &dyn Harness) -> Done {
     let (names, a, b) = (names(), h.client().await?, h.client().await?);
     needs_kind(&*a, LockKind::Shared)?;
     let [x, y, z] = &names;
-    let first = soon("acquire", writer(h, &*a, y)?.acquire()).await??;
+    let first = acquire_as(h, &*a, y, Exclusive).await?;
     let waiting = tokio::spawn(set(h, b.locks(), &[x, y, z])?.shared()?.acquire());
     wait_for_queue(&*a, y, 2).await?;
     ensure!(!waiting.is_finished(), "a shared set was granted beside a writer of {y}");
     soon("release", first.release()).await??;
     let held = promised("the shared set", waiting).await???;
     keeps!(held.is_valid(), "the set was granted and is not held: {held:?}");
-    let next = tokio::spawn(writer(h, &*a, y)?.acquire());
+    let next = tokio::spawn(lock_as(h, &*a, y, Exclusive)?.acquire());
     wait_for_queue(&*a, y, 2).await?;
     ensure!(!next.is_finished(), "{y} was granted to a writer beside its readers");
     drop(held);

@@ -10,7 +10,10 @@ use std::sync::{
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::{Client, Done, Failure, Harness, ensure, keeps, property, scene::*};
-use crate::{Kind, LockGuard, LockKind, LockName, Locks, Result};
+use crate::{
+    Kind::{self, Exclusive, Shared},
+    LockGuard, LockKind, LockName, Locks, Result,
+};
 
 property!(
     readers_together,
@@ -23,41 +26,17 @@ property!(
     try_beside_readers,
 );
 
-async fn read(h: &dyn Harness, client: &dyn Client, name: &LockName) -> Result<LockGuard, Failure> {
-    let lock = client.locks().shared(name)?.ttl(h.ttl());
-    Ok(soon("acquire shared", lock.acquire()).await??)
-}
-
-async fn write(
-    h: &dyn Harness,
-    client: &dyn Client,
-    name: &LockName,
-) -> Result<LockGuard, Failure> {
-    let lock = client.locks().lock(name)?.ttl(h.ttl());
-    Ok(soon("acquire exclusive", lock.acquire()).await??)
-}
-
 type Waiter = JoinHandle<Result<LockGuard>>;
 
-/// A reader that waits in the queue once there are `length` entries in it.
-async fn reader(
+/// An attempt that waits in the queue once there are `length` entries in it.
+async fn waiter(
     h: &dyn Harness,
     client: &dyn Client,
     name: &LockName,
+    kind: Kind,
     length: usize,
 ) -> Result<Waiter, Failure> {
-    let waiter = tokio::spawn(client.locks().shared(name)?.ttl(h.ttl()).acquire());
-    wait_for_queue(client, name, length).await?;
-    Ok(waiter)
-}
-
-async fn writer(
-    h: &dyn Harness,
-    client: &dyn Client,
-    name: &LockName,
-    length: usize,
-) -> Result<Waiter, Failure> {
-    let waiter = tokio::spawn(client.locks().lock(name)?.ttl(h.ttl()).acquire());
+    let waiter = tokio::spawn(lock_as(h, client, name, kind)?.acquire());
     wait_for_queue(client, name, length).await?;
     Ok(waiter)
 }
@@ -68,9 +47,9 @@ async fn granted(what: &str, waiter: Waiter) -> Result<LockGuard, Failure> {
 
 async fn readers_together(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("readers"), h.client().await?, h.client().await?);
-    needs_kind(&*a, LockKind::Shared)?;
-    let (first, second) = (read(h, &*a, &name).await?, read(h, &*b, &name).await?);
-    let third = read(h, &*b, &name).await?;
+    let (first, second) =
+        (acquire_as(h, &*a, &name, Shared).await?, acquire_as(h, &*b, &name, Shared).await?);
+    let third = acquire_as(h, &*b, &name, Shared).await?;
     keeps!(first.is_valid() && second.is_valid(), "a reader's arrival cost another one its lock");
     ensure!(
         first.token() < second.token() && second.token() < third.token(),
@@ -80,7 +59,7 @@ async fn readers_together(h: &dyn Harness) -> Done {
         third.token()
     );
     let now = holders(&*a, &name).await?;
-    ensure!(now == [Kind::Shared; 3], "the store shows the holders {now:?}, not 3 readers");
+    ensure!(now == [Shared; 3], "the store shows the holders {now:?}, not 3 readers");
     for guard in [second, first, third] {
         soon("release", guard.release()).await??;
     }
@@ -114,11 +93,7 @@ async fn no_torn_reads(h: &dyn Harness) -> Done {
     nothing_left(h).await
 }
 
-async fn write_both(
-    locks: Locks,
-    name: LockName,
-    state: Arc<[AtomicU64; 2]>,
-) -> Result<(), Failure> {
+async fn write_both(locks: Locks, name: LockName, state: Arc<[AtomicU64; 2]>) -> Done {
     for _ in 0..ROUNDS {
         let guard = locks.lock(&name)?.acquire().await?;
         let next = state[0].load(Ordering::SeqCst) + 1;
@@ -135,7 +110,7 @@ async fn compare_both(
     name: LockName,
     state: Arc<[AtomicU64; 2]>,
     reads: Arc<AtomicU64>,
-) -> Result<(), Failure> {
+) -> Done {
     for _ in 0..ROUNDS {
         let guard = locks.shared(&name)?.acquire().await?;
         let first = state[0].load(Ordering::SeqCst);
@@ -152,15 +127,12 @@ async fn compare_both(
 /// the third could share.
 async fn neither_side_starves(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("starve"), h.client().await?, h.client().await?);
-    needs_kind(&*a, LockKind::Shared)?;
-    let first = read(h, &*a, &name).await?;
-    let second = writer(h, &*b, &name, 2).await?;
-    let third = reader(h, &*a, &name, 3).await?;
-    let fourth = writer(h, &*b, &name, 4).await?;
+    let first = acquire_as(h, &*a, &name, Shared).await?;
+    let second = waiter(h, &*b, &name, Exclusive, 2).await?;
+    let third = waiter(h, &*a, &name, Shared, 3).await?;
+    let fourth = waiter(h, &*b, &name, Exclusive, 4).await?;
     let mut guard = first;
-    for (kind, waiter) in
-        [(Kind::Exclusive, second), (Kind::Shared, third), (Kind::Exclusive, fourth)]
-    {
+    for (kind, waiter) in [(Exclusive, second), (Shared, third), (Exclusive, fourth)] {
         let now = holders(&*b, &name).await?;
         ensure!(now == [guard.kind()], "{now:?} hold the lock beside or before their turn");
         soon("release", guard.release()).await??;
@@ -175,20 +147,20 @@ async fn neither_side_starves(h: &dyn Harness) -> Done {
 async fn all_readers_in_a_row_enter(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("row"), h.client().await?, h.client().await?);
     needs_kind(&*a, LockKind::Shared)?;
-    let first = write(h, &*a, &name).await?;
+    let first = acquire_as(h, &*a, &name, Exclusive).await?;
     let readers = [
-        reader(h, &*a, &name, 2).await?,
-        reader(h, &*b, &name, 3).await?,
-        reader(h, &*b, &name, 4).await?,
+        waiter(h, &*a, &name, Shared, 2).await?,
+        waiter(h, &*b, &name, Shared, 3).await?,
+        waiter(h, &*b, &name, Shared, 4).await?,
     ];
-    let last = writer(h, &*a, &name, 5).await?;
+    let last = waiter(h, &*a, &name, Exclusive, 5).await?;
     soon("release", first.release()).await??;
     let mut guards = Vec::new();
     for waiter in readers {
         guards.push(granted("a reader in the row", waiter).await?);
     }
     let now = holders(&*b, &name).await?;
-    ensure!(now == [Kind::Shared; 3], "{now:?} hold the lock, not the three readers");
+    ensure!(now == [Shared; 3], "{now:?} hold the lock, not the three readers");
     // In any order of releases, the writer waits for the last one.
     for guard in [guards.remove(1), guards.remove(0), guards.remove(0)] {
         ensure!(!last.is_finished(), "a writer entered beside a reader");
@@ -201,9 +173,9 @@ async fn all_readers_in_a_row_enter(h: &dyn Harness) -> Done {
 /// A reader that crashed blocks writers for its TTL and not longer, also if other readers live.
 async fn a_crashed_reader(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("crash"), h.client().await?, h.client().await?);
-    needs_kind(&*a, LockKind::Shared)?;
-    let (dead, alive) = (read(h, &*a, &name).await?, read(h, &*b, &name).await?);
-    let waiter = writer(h, &*b, &name, 3).await?;
+    let (dead, alive) =
+        (acquire_as(h, &*a, &name, Shared).await?, acquire_as(h, &*b, &name, Shared).await?);
+    let waiter = waiter(h, &*b, &name, Exclusive, 3).await?;
     a.crash().await?;
     soon("release", alive.release()).await??;
     let guard = within(expiry_limit(h, &*b), "a grant after a dead reader", waiter);
@@ -217,16 +189,16 @@ async fn a_crashed_reader(h: &dyn Harness) -> Done {
 async fn downgrade_keeps_the_place(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("downgrade"), h.client().await?, h.client().await?);
     needs_kind(&*a, LockKind::Shared)?;
-    let mut first = write(h, &*a, &name).await?;
-    let second = reader(h, &*b, &name, 2).await?;
-    let third = reader(h, &*a, &name, 3).await?;
-    let last = writer(h, &*b, &name, 4).await?;
+    let mut first = acquire_as(h, &*a, &name, Exclusive).await?;
+    let second = waiter(h, &*b, &name, Shared, 2).await?;
+    let third = waiter(h, &*a, &name, Shared, 3).await?;
+    let last = waiter(h, &*b, &name, Exclusive, 4).await?;
     soon("downgrade", first.downgrade()).await??;
     let second = granted("the reader behind the downgraded writer", second).await?;
     let third = granted("the reader after it", third).await?;
-    ensure!(first.is_valid() && first.kind() == Kind::Shared, "the downgraded lock is {first:?}");
+    ensure!(first.is_valid() && first.kind() == Shared, "the downgraded lock is {first:?}");
     let now = holders(&*b, &name).await?;
-    ensure!(now == [Kind::Shared; 3], "after a downgrade the holders are {now:?}");
+    ensure!(now == [Shared; 3], "after a downgrade the holders are {now:?}");
     soon("downgrade again", first.downgrade()).await??;
     for guard in [first, third, second] {
         ensure!(!last.is_finished(), "a writer entered beside readers");
@@ -238,15 +210,11 @@ async fn downgrade_keeps_the_place(h: &dyn Harness) -> Done {
 }
 
 /// The writer that waits right behind a downgraded one must not enter, nor must a reader behind it.
-async fn downgraded_behind_a_writer(
-    h: &dyn Harness,
-    a: &dyn Client,
-    b: &dyn Client,
-) -> Result<(), Failure> {
+async fn downgraded_behind_a_writer(h: &dyn Harness, a: &dyn Client, b: &dyn Client) -> Done {
     let name = fresh("downgrade");
-    let mut first = write(h, a, &name).await?;
-    let second = writer(h, b, &name, 2).await?;
-    let third = reader(h, b, &name, 3).await?;
+    let mut first = acquire_as(h, a, &name, Exclusive).await?;
+    let second = waiter(h, b, &name, Exclusive, 2).await?;
+    let third = waiter(h, b, &name, Shared, 3).await?;
     soon("downgrade", first.downgrade()).await??;
     // Later than anything that the downgrade may have started here.
     let busy = soon("try", b.locks().lock(&name)?.try_acquire()).await??;
@@ -262,24 +230,24 @@ async fn downgraded_behind_a_writer(
 /// other.
 async fn upgrade_only_alone(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("upgrade"), h.client().await?, h.client().await?);
-    needs_kind(&*a, LockKind::Shared)?;
-    let (mut first, mut second) = (read(h, &*a, &name).await?, read(h, &*b, &name).await?);
+    let (mut first, mut second) =
+        (acquire_as(h, &*a, &name, Shared).await?, acquire_as(h, &*b, &name, Shared).await?);
     let (one, other) = tokio::join!(first.try_upgrade(), second.try_upgrade());
     let (one, other) = (one?, other?);
     ensure!(!one && !other, "two readers, and one became the writer: {one}, {other}");
     let before = second.token();
     soon("release", second.release()).await??;
-    let behind = writer(h, &*b, &name, 2).await?;
+    let behind = waiter(h, &*b, &name, Exclusive, 2).await?;
     ensure!(!soon("upgrade", first.try_upgrade()).await??, "a reader overtook a waiting writer");
     behind.abort();
     queue_becomes(&*b, &name, 1).await?;
     ensure!(soon("upgrade", first.try_upgrade()).await??, "a reader that is alone is not upgraded");
     ensure!(first.token() > before, "the upgrade's token {} is not new", first.token());
     let now = holders(&*b, &name).await?;
-    ensure!(now == [Kind::Exclusive], "after an upgrade the holders are {now:?}");
-    let beside = soon("try", b.locks().shared(&name)?.try_acquire()).await??;
-    ensure!(beside.is_none(), "a reader entered beside an upgraded writer");
-    let next = reader(h, &*b, &name, 2).await?;
+    ensure!(now == [Exclusive], "after an upgrade the holders are {now:?}");
+    let beside = is_free(h, &*b, &name, Shared).await?;
+    ensure!(!beside, "a reader entered beside an upgraded writer");
+    let next = waiter(h, &*b, &name, Shared, 2).await?;
     soon("downgrade", first.downgrade()).await??;
     let next = granted("a reader behind a downgraded writer", next).await?;
     ensure!(next.token() > first.token(), "the next token does not rise");
@@ -291,26 +259,17 @@ async fn upgrade_only_alone(h: &dyn Harness) -> Done {
 /// A try enters beside readers, and not beside or before a writer.
 async fn try_beside_readers(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("try"), h.client().await?, h.client().await?);
-    needs_kind(&*a, LockKind::Shared)?;
-    let first = read(h, &*a, &name).await?;
+    let first = acquire_as(h, &*a, &name, Shared).await?;
     let beside = soon("try", b.locks().shared(&name)?.try_acquire()).await??;
-    let Some(beside) = beside else { return Err("a reader was refused beside a reader".into()) };
-    ensure!(
-        soon("try", b.locks().lock(&name)?.try_acquire()).await??.is_none(),
-        "a writer entered beside readers"
-    );
+    let beside = beside.ok_or("a reader was refused beside a reader")?;
+    ensure!(!is_free(h, &*b, &name, Exclusive).await?, "a writer entered beside readers");
     soon("release", beside.release()).await??;
-    let waiting = writer(h, &*b, &name, 2).await?;
-    ensure!(
-        soon("try", a.locks().shared(&name)?.try_acquire()).await??.is_none(),
-        "a reader overtook a writer that waits"
-    );
+    let waiting = waiter(h, &*b, &name, Exclusive, 2).await?;
+    let overtakes = is_free(h, &*a, &name, Shared).await?;
+    ensure!(!overtakes, "a reader overtook a writer that waits");
     soon("release", first.release()).await??;
     let guard = granted("the writer", waiting).await?;
-    ensure!(
-        soon("try", a.locks().shared(&name)?.try_acquire()).await??.is_none(),
-        "a reader entered beside a writer"
-    );
+    ensure!(!is_free(h, &*a, &name, Shared).await?, "a reader entered beside a writer");
     soon("release", guard.release()).await??;
     nothing_left(h).await
 }

@@ -13,8 +13,7 @@ async fn stale_release(h: &dyn Harness) -> Done {
     let guard = promised("the next grant", lock(h, &*b, &name)?.acquire()).await??;
     // The result does not matter: "not mine" counts as released.
     let _ = soon("a stale release", stale.release()).await?;
-    still_held(h, &*a, &name, &guard).await?;
-    Ok(())
+    still_held(h, &*a, &name, &guard).await
 }
 
 /// The same release sent twice, while another attempt of the same client holds the lock.
@@ -25,8 +24,7 @@ async fn retried_release(h: &dyn Harness) -> Done {
     soon("release", first.release()).await??;
     let guard = acquire(h, &*a, &name).await?;
     let _ = soon("a retried release", first.release()).await?;
-    still_held(h, &*a, &name, &guard).await?;
-    Ok(())
+    still_held(h, &*a, &name, &guard).await
 }
 
 /// A holder with an ended term renews late: it gets an error, and its successor keeps the lock.
@@ -66,7 +64,7 @@ async fn still_held(
     other: &dyn super::Client,
     name: &LockName,
     guard: &LockGuard,
-) -> Result<(), Failure> {
+) -> Done {
     keeps!(guard.is_valid(), "the holder lost its lock to a stale call of another attempt");
     let taken = soon("try_acquire", lock(h, other, name)?.try_acquire()).await??;
     ensure!(taken.is_none(), "a stale call of another attempt freed the lock");

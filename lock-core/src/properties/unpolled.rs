@@ -117,14 +117,13 @@ async fn granted_asleep(
     Ok(asleep)
 }
 
-async fn is_held(client: &dyn Client, name: &LockName) -> Result<(), Failure> {
-    while !client.locks().inspect(name).await?.iter().any(|entry| entry.holds) {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
-    Ok(())
+async fn is_held(client: &dyn Client, name: &LockName) -> Done {
+    let is_held =
+        || async { Ok(client.locks().inspect(name).await?.iter().any(|entry| entry.holds)) };
+    until(is_held).await
 }
 
-fn honest(error: &Error) -> Result<(), Failure> {
+fn honest(error: &Error) -> Done {
     let told = matches!(error, Error::Lost { reason: LossReason::NotCollected, .. });
     ensure!(told, "a grant that was not collected ended as {error:?}");
     Ok(())

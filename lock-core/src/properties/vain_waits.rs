@@ -1,12 +1,10 @@
 //! A wait that times out returns a timeout, never an outage: also in a crowd of waits that end at
 //! the same moment, and also if the store does not name the holder.
 
-use std::time::Duration;
-
 use tokio::task::JoinSet;
 
-use super::{Client, Done, Failure, Harness, Missed, keeps, property, scene::*};
-use crate::{Error, LockName};
+use super::{Done, Harness, Missed, keeps, property, scene::*};
+use crate::{Error, LockGuard, Result};
 
 property!(a_crowd, while_the_store_is_silent);
 
@@ -18,7 +16,8 @@ const SOME: usize = 10;
 async fn a_crowd(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("crowd"), h.client().await?, h.client().await?);
     let guard = acquire(h, &*a, &name).await?;
-    all_in_vain(waits(h, &*b, &name, h.ttl(), h.ttl(), CROWD)?, true).await?;
+    let lock = lock(h, &*b, &name)?.wait(h.ttl());
+    all_in_vain((0..CROWD).map(|_| lock.acquire()).collect(), true).await?;
     keeps!(guard.is_valid(), "waits of others cost the holder its lock");
     queue_becomes(&*a, &name, 1).await?;
     soon("release", guard.release()).await??;
@@ -31,7 +30,8 @@ async fn while_the_store_is_silent(h: &dyn Harness) -> Done {
     let guard = acquire(h, &*a, &name).await?;
     // Long enough that no wait ends because the store was out of reach for a TTL.
     let ttl = (h.ttl() * 3).min(*b.locks().guarantees().ttl.end());
-    let waits = waits(h, &*b, &name, ttl, h.ttl() / 2, SOME)?;
+    let lock = lock(h, &*b, &name)?.ttl(ttl).wait(h.ttl() / 2);
+    let waits = (0..SOME).map(|_| lock.acquire()).collect();
     // Asked by the client that waits: its own answers come before this one.
     wait_for_queue(&*b, &name, SOME + 1).await?;
     b.cut_replies().await?;
@@ -43,25 +43,9 @@ async fn while_the_store_is_silent(h: &dyn Harness) -> Done {
     nothing_left(h).await
 }
 
-/// Waits that end after `limit`, with their own TTL.
-fn waits(
-    h: &dyn Harness,
-    client: &dyn Client,
-    name: &LockName,
-    ttl: Duration,
-    limit: Duration,
-    count: usize,
-) -> Result<JoinSet<crate::Result<crate::LockGuard>>, Failure> {
-    let lock = lock(h, client, name)?.ttl(ttl).wait(limit);
-    Ok((0..count).map(|_| lock.acquire()).collect())
-}
-
 /// A wait that got no answer from the store ends as an outage. Only a store that shows its waiters
 /// proves that all waits were answered before it fell silent.
-async fn all_in_vain(
-    mut waits: JoinSet<crate::Result<crate::LockGuard>>,
-    answered: bool,
-) -> Result<(), Failure> {
+async fn all_in_vain(mut waits: JoinSet<Result<LockGuard>>, answered: bool) -> Done {
     while let Some(end) = promised("the end of a limited wait", waits.join_next()).await? {
         match end? {
             Err(Error::WaitTimeout { .. }) => {}

@@ -23,8 +23,7 @@ use super::source::{Part, Source, part_of_a_login};
 /// # Ok::<(), lock_core::Error>(())
 /// ```
 #[derive(Clone, Eq, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(transparent))]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(transparent))]
 pub struct Secret(Source);
 
 part_of_a_login!(Secret, Part::PASSWORD, password);

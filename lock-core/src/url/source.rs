@@ -7,10 +7,13 @@ use crate::{Result, keep::errors::invalid};
 
 /// The place of a text that may change while the program runs.
 #[derive(Clone, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(rename_all = "snake_case"))]
 pub(super) enum Source {
-    Text(String),
     File(PathBuf),
     Env(String),
+    /// Last: all that is not one of the others. The error for an untagged value does not show it.
+    #[cfg_attr(feature = "serde", serde(untagged))]
+    Text(String),
 }
 
 /// A part of a login, and the options that say where it is.
@@ -144,29 +147,5 @@ impl Source {
             Self::File(path) => Some(format!("(file {})", path.display())),
             Self::Env(variable) => Some(format!("(variable {variable})")),
         }
-    }
-}
-
-#[cfg(feature = "serde")]
-impl<'de> serde::Deserialize<'de> for Source {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(serde::Deserialize)]
-        #[serde(untagged)]
-        enum Written {
-            Text(String),
-            Elsewhere(Elsewhere),
-        }
-        #[derive(serde::Deserialize)]
-        #[serde(rename_all = "snake_case")]
-        enum Elsewhere {
-            File(PathBuf),
-            Env(String),
-        }
-        // The error of an untagged value shows nothing of the value.
-        Ok(match Written::deserialize(from)? {
-            Written::Text(text) => Self::Text(text),
-            Written::Elsewhere(Elsewhere::File(path)) => Self::File(path),
-            Written::Elsewhere(Elsewhere::Env(variable)) => Self::Env(variable),
-        })
     }
 }

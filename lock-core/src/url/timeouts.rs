@@ -11,21 +11,14 @@ const ALLOWED: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration:
 /// The limits of a connection's waits, 100 ms to 1 min each. In a URL: `connect_timeout=2s` and
 /// `request_timeout=500ms`. The page of each driver says its defaults.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 #[non_exhaustive]
 pub struct Timeouts {
     /// The longest time until a server is reached, logged in to, and ready.
-    #[cfg_attr(
-        feature = "serde",
-        serde(deserialize_with = "crate::driver::duration::deserialize")
-    )]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::duration::deserialize"))]
     pub connect: Option<Duration>,
     /// The longest wait for the answer to a request. The wait for a lock is not one.
-    #[cfg_attr(
-        feature = "serde",
-        serde(deserialize_with = "crate::driver::duration::deserialize")
-    )]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::duration::deserialize"))]
     pub request: Option<Duration>,
 }
 

@@ -32,8 +32,7 @@ pub enum Encryption {
 /// assert_eq!(tls.mode, Encryption::Verify);
 /// ```
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 #[non_exhaustive]
 pub struct Tls {
     /// Whether to encrypt. Default: off; on PostgreSQL and MySQL, if the server can.
@@ -53,6 +52,7 @@ pub struct Tls {
 ///
 /// In a configuration file, the path.
 #[derive(Clone, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(from = "PathBuf"))]
 #[non_exhaustive]
 pub enum Pem {
     /// The path of a file, which is read at every connect.
@@ -184,13 +184,6 @@ impl From<PathBuf> for Pem {
 impl fmt::Debug for Pem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown())
-    }
-}
-
-#[cfg(feature = "serde")]
-impl<'de> serde::Deserialize<'de> for Pem {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        PathBuf::deserialize(from).map(Self::File)
     }
 }
 

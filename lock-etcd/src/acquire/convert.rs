@@ -5,7 +5,6 @@ use lock_core::Kind;
 use uuid::Uuid;
 
 use crate::{
-    acquire::hold::Hold,
     error::Failure,
     layout::{
         keys::{self, Role, end_of_entry, end_of_prefix},
@@ -13,14 +12,13 @@ use crate::{
         note,
     },
     session::{
-        attempt::{Form, OwnEntry},
-        leftover::Stake,
+        Stake,
+        attempt::{Form, Hold, OwnEntry},
     },
     wire::{
-        answer::{Header, firsts, header, revision},
         connection::GiveUp,
         removals::{delete_entry, remove_written},
-        requests::{commit, put, stands},
+        requests::{Header, commit, firsts, header, put, revision, stands},
     },
 };
 
@@ -90,26 +88,26 @@ impl Hold {
         if self.entry.is_exclusive() {
             return Ok(Upgraded::Done(self.revision, self.entry.header));
         }
-        let doubted = self.doubtful.is_some();
-        let OwnEntry { store, session, queue, .. } = &self.entry;
+        let OwnEntry { store, session, queue, doubtful, .. } = &mut self.entry;
+        let doubted = doubtful.is_some();
         let role = (Role::Ours(Kind::Exclusive), attempt);
-        let exclusive = || OwnEntry::new(store, session.clone(), queue.clone(), role);
+        let exclusive = || Box::new(OwnEntry::new(store, session.clone(), queue.clone(), role));
         let note = note::write(holder, attempt, &session.floor);
-        let new = self.doubtful.get_or_insert_with(exclusive);
+        let new = doubtful.get_or_insert_with(exclusive);
         new.set_stake(Stake::Doubtful(None));
         let key = new.key.clone();
         *in_doubt = doubted;
         let upgraded = self.upgrade(&key, &note, attempt, in_doubt, give_up).await;
         // In doubt it stays doubtful: another try, or the release, settles it.
         let settled = upgraded.is_ok() || !(*in_doubt || doubted);
-        if let Some(mut new) = self.doubtful.take_if(|_| settled) {
+        if let Some(mut new) = self.entry.doubtful.take_if(|_| settled) {
             // A refused upgrade leaves nothing.
             new.set_stake(Stake::Nothing);
             if let Ok(Upgraded::Done(revision, header)) = upgraded {
                 new.answered(Stake::Entry(revision), header);
                 self.entry.set_stake(Stake::Nothing);
                 (self.revision, self.stood) = (revision, Some(revision));
-                self.entry = new;
+                self.entry = *new;
             }
         }
         if let Ok(Upgraded::Busy(at)) = upgraded {

@@ -1,31 +1,39 @@
-//! Leaving a lock to another process, which [adopts it](super::adopt).
+//! Leaving a lock to another process, and adopting a lock that another process has left.
 //!
 //! All locks of a client live by leases that they share. Leaving a lock writes its key once more
 //! with a lease of its own. The key keeps its create revision, which is its place in line and its
 //! token. The client that adopts the lock writes it with the lease of its own session. Each of the
 //! two transactions compares the key's last modification, so each is done once, and a late one does
 //! nothing. Each also compares the key of the client's session, which a raise of the token floor
-//! deletes, and an adoption its epoch, as each attempt to acquire. So an entry from before the raise keeps its owner, and the raise finds and ends it.
+//! deletes, and an adoption its epoch, as each attempt to acquire. So an entry from before the raise
+//! keeps its owner, and the raise finds and ends it.
 
 use std::{sync::Arc, time::Duration};
 
 use etcd_client::{Compare, CompareOp, Txn, TxnOp};
-use lock_core::{Kind, Result, keep::ticket::unreadable};
+use lock_core::{
+    Attempt, Clock, Error, Kind, LossReason, Request, Result, Ticket, Wait,
+    keep::ticket::unreadable,
+};
 use uuid::Uuid;
 
 use crate::{
-    acquire::hold::Hold,
-    error::{Failure, STORE},
+    acquire::enter::Attempted,
+    error::{Failure, FailureKind, STORE},
     layout::{
         keys::{Role, role},
         note,
     },
-    session::attempt::OwnEntry,
+    lease::EtcdLease,
+    session::{
+        Stake,
+        attempt::{Hold, OwnEntry, give_up},
+        store::Store,
+    },
     wire::{
-        answer::{firsts, revision},
         connection::GiveUp,
         leases,
-        requests::{commit, put, stands},
+        requests::{Entered, Guard, commit, firsts, put, revision, stands},
     },
 };
 
@@ -33,11 +41,11 @@ use crate::{
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Left {
     /// The part of its key after the queue.
-    pub(super) suffix: String,
+    suffix: String,
     /// The lease that it lives by.
-    pub(super) lease: i64,
+    lease: i64,
     /// Its last modification.
-    pub(super) modified: i64,
+    modified: i64,
 }
 
 impl Left {
@@ -46,7 +54,7 @@ impl Left {
     }
 
     /// Fails for text that [`place`](Self::place) did not write.
-    pub(super) fn read(place: &str) -> Result<Self> {
+    fn read(place: &str) -> Result<Self> {
         let parse = || {
             let mut parts = place.split('/');
             let suffix = parts.next()?.to_owned();
@@ -93,7 +101,7 @@ impl Hold {
                 let left = entry.filter(|kv| note::attempt(&kv.value) == Some(attempt));
                 let Some(left) = left else {
                     if session.is_none() {
-                        self.abandon();
+                        self.entry.abandon();
                     }
                     return Ok(None);
                 };
@@ -103,6 +111,89 @@ impl Hold {
         self.entry.give_away();
         Ok(Some(Left { suffix, lease, modified }))
     }
+}
+
+/// One attempt to adopt. It is sent as an attempt to acquire is, until its result is known.
+pub(crate) async fn adopt(
+    store: &Arc<Store>,
+    request: &Request,
+    attempt: &Attempt,
+    ticket: &Ticket,
+) -> Result<EtcdLease> {
+    let (queue, left) = (store.layout.queue(&request.name)?, Left::read(ticket.place())?);
+    let key: Arc<str> = [&*queue, &left.suffix].concat().into();
+    let began = Clock::Boot.now();
+    loop {
+        let (session, _room) = store.sessions.get(request.ttl, Wait::Try, attempt, began).await?;
+        let role = Role::Ours(Kind::Exclusive);
+        let mut entry = OwnEntry::new(store, session.clone(), queue.clone(), (role, attempt.id()));
+        entry.key = key.clone();
+        // A token at or below the floor is that of no entry. etcd is asked all the same: the
+        // session may be outdated.
+        let revision = session.floor.revision(ticket.token()).unwrap_or(-1);
+        let note = note::write(&request.holder, attempt.id(), &session.floor);
+        let txn = |guard: Guard<'_>| {
+            let unchanged = Compare::mod_revision(&*key, CompareOp::Equal, left.modified);
+            Txn::new()
+                .when([guard.compare(), stands(&key, revision), unchanged])
+                .and_then([put(&key, session.lease, &note)])
+                .or_else([guard.read(), TxnOp::get(&*key, None)])
+        };
+        let sent = Clock::Boot.now();
+        let error = match entry.send(request, attempt, began, txn).await {
+            Ok(Attempted::Entered(_)) => {
+                entry.set_stake(Stake::Entry(revision));
+                end_lease(store, left.lease);
+                let (header, before) = (entry.header, Vec::new());
+                let alone = Entered { header, revision, before };
+                let held = entry.settle(alone, request, attempt, sent).await;
+                return held.map_err(|(mut entry, error)| {
+                    // The lock has gone with the session.
+                    entry.abandon();
+                    match entry.session.loss() {
+                        Some(reason) if !error.is_closed() => lost(request, reason),
+                        _ => error,
+                    }
+                });
+            }
+            Ok(Attempted::Taken(found)) => lost(
+                request,
+                match found.first() {
+                    Some(found) if found.revision == revision => LossReason::Adopted,
+                    _ => LossReason::TicketOver,
+                },
+            ),
+            Err(failure) if failure.kind == FailureKind::Outdated => {
+                entry.janitor().retire();
+                entry.remove().await?;
+                continue;
+            }
+            // It was not sent. After a sending, another session would find its own attempt's write,
+            // and take it for another client's.
+            Err(failure)
+                if failure.kind == FailureKind::SessionEnded && entry.stake == Stake::Nothing =>
+            {
+                continue;
+            }
+            Err(_) if store.sessions.check_open().is_err() => Error::closed(STORE),
+            Err(failure) => failure.into_error("adopt", entry.stake != Stake::Nothing),
+        };
+        return Err(give_up(entry, attempt, error).await);
+    }
+}
+
+/// Ends the lease that the lock lived by meanwhile.
+fn end_lease(store: &Arc<Store>, lease: i64) {
+    let store = store.clone();
+    store.runtime.clone().spawn(async move {
+        let give_up = || store.closed.is_cancelled();
+        // If it fails, the lease ends by itself.
+        drop(leases::revoke(&store.connection, lease, &give_up).await);
+    });
+}
+
+fn lost(request: &Request, reason: LossReason) -> Error {
+    Error::Lost { name: request.name.clone(), reason }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use lock_core::{
 use crate::{
     error::{Failure, FailureKind},
     layout::{listing::QueueEntry, note},
-    session::{Session, attempt::OwnEntry, epoch, leftover::Stake},
+    session::{Session, Stake, attempt::OwnEntry, epoch},
     wire::{
         connection::{BACKOFF, Word},
         lanes::unsent,

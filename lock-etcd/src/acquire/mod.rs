@@ -33,29 +33,26 @@
 //!   refused (the janitor goes on), or the session has ended and takes the entry along
 //! ```
 
-pub(crate) mod adopt;
 pub(crate) mod convert;
 pub(crate) mod detach;
 mod enter;
-pub(crate) mod hold;
 pub(crate) mod set;
 
 use std::sync::Arc;
 
-use lock_core::{Attempt, Clock, Error, Instant, Kind, Request, Result, Wait};
+use lock_core::{
+    Attempt, Clock, Error, Instant, Kind, Request, Result, Term, Wait, validity::safe_until,
+};
 
 use crate::{
-    acquire::{
-        enter::{Attempted, contended, refusal},
-        hold::Hold,
-    },
+    acquire::enter::{Attempted, contended, refusal},
     error::{Failure, FailureKind},
     layout::{keys::Role, listing::QueueEntry},
     lease::EtcdLease,
-    queue::watched::WaitEnd,
+    queue::name::WaitEnd,
     session::{
-        attempt::{OwnEntry, give_up, vanished},
-        leftover::Stake,
+        Stake,
+        attempt::{Hold, OwnEntry, give_up, vanished},
         store::Store,
     },
     wire::requests::Entered,
@@ -100,7 +97,7 @@ pub(crate) async fn acquire(
             }
             Err(failure) if failure.kind == FailureKind::Outdated => {
                 entry.janitor().retire();
-                entry.remove(None).await?;
+                entry.remove().await?;
                 continue;
             }
             // The end of the session takes the new entry with it.
@@ -153,7 +150,11 @@ impl OwnEntry {
             return Err((self, error));
         }
         let granted_at = if waits { Clock::Boot.now() } else { asked };
-        let Some(validity) = self.session.grant(request, attempt.id(), granted_at) else {
+        let cap = match request.term {
+            Term::Fixed => safe_until(granted_at, request.ttl),
+            _ => Instant::NEVER,
+        };
+        let Some(validity) = self.session.grant(&request.name, attempt.id(), cap) else {
             let error = self.session_ended();
             return Err((self, error));
         };

@@ -11,9 +11,8 @@ use crate::{
     layout::{keys::Role, note},
     lease::EtcdLease,
     session::{
-        Session,
+        Session, Stake,
         attempt::{OwnEntry, give_up},
-        leftover::Stake,
         store::Store,
     },
     wire::requests::{self, Entered, Guard, NewEntry},
@@ -46,7 +45,7 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
             Err(failure) if failure.kind == FailureKind::Outdated => {
                 entries[0].janitor().retire();
                 // All of them: a removal that is dropped leaves its entry to nobody.
-                let removed = join_all(entries.iter_mut().map(|entry| entry.remove(None))).await;
+                let removed = join_all(entries.iter_mut().map(|entry| entry.remove())).await;
                 removed.into_iter().collect::<Result<()>>()?;
                 continue;
             }

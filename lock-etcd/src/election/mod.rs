@@ -2,4 +2,4 @@
 
 pub(crate) mod observe;
 pub(crate) mod observers;
-pub(crate) mod publish;
+mod publish;

@@ -17,9 +17,9 @@ use crate::{
     election::observers::{Last, Seen, Watching},
     error::{Failure, STORE},
     layout::{keys::Role, listing, note},
-    queue::watched::Hint,
+    queue::name::Hint,
     session::store::Store,
-    wire::{answer::revision, connection::LONGEST_PAUSE, reads},
+    wire::{connection::LONGEST_PAUSE, reads, requests::revision},
 };
 
 /// How often to read without a hint: watches have lost events before (etcd#18089).
@@ -87,15 +87,13 @@ impl Observer {
             hint = watching.get_or_insert_with(open).hints.recv() => hint,
             () = Clock::Boot.sleep(LOOK) => return None,
         };
-        match hint {
-            Some(Hint::Changed) => return None,
-            Some(Hint::Refused(generation)) => {
-                *watching = None;
-                return Some(generation);
-            }
-            None => *watching = None,
+        if !matches!(hint, Some(Hint::Changed)) {
+            *watching = None;
         }
-        None
+        match hint {
+            Some(Hint::Refused(generation)) => Some(generation),
+            _ => None,
+        }
     }
 
     /// Reads, with a new login if the watch was refused but the read was not.

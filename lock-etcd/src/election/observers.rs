@@ -10,7 +10,7 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::{
     error::Failure,
-    queue::{watched::Hint, watcher::Watcher},
+    queue::{name::Hint, watcher::Watcher},
 };
 
 /// The last read of a name.

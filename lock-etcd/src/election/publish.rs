@@ -2,12 +2,44 @@
 
 use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp};
 
-use crate::wire::requests::{put, stands};
+use crate::{
+    error::Failure,
+    session::attempt::{Hold, OwnEntry},
+    wire::{
+        connection::GiveUp,
+        requests::{commit, firsts, put, revision, stands},
+    },
+};
+
+impl Hold {
+    /// Publishes a new value. Returns whether the entry still stands.
+    pub(crate) async fn publish(
+        &mut self,
+        value: &[u8],
+        in_doubt: &mut bool,
+        give_up: GiveUp<'_>,
+    ) -> Result<bool, Failure> {
+        let OwnEntry { store, session, key, modified, .. } = &mut self.entry;
+        loop {
+            let txn = publish(key, session.lease, (self.revision, *modified), value);
+            let answer = commit(&store.connection, &txn, in_doubt, give_up).await?;
+            if answer.succeeded() {
+                *modified = revision(answer.header())?;
+                return Ok(true);
+            }
+            match firsts(answer).next().flatten().filter(|kv| kv.create_revision == self.revision) {
+                None => return Ok(false),
+                // An earlier sending took effect: send once more after it, which changes nothing.
+                Some(found) => *modified = found.mod_revision,
+            }
+        }
+    }
+}
 
 /// The transaction that publishes a value, if the entry still stands. It compares the entry's last
 /// known modification, so a late sending does not replace a newer value with an old one. The
 /// entry's create revision stays.
-pub(crate) fn publish(key: &str, lease: i64, (created, modified): (i64, i64), value: &[u8]) -> Txn {
+fn publish(key: &str, lease: i64, (created, modified): (i64, i64), value: &[u8]) -> Txn {
     Txn::new()
         .when([stands(key, created), Compare::mod_revision(key, CompareOp::Equal, modified)])
         .and_then([put(key, lease, value)])

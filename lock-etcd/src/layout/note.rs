@@ -2,7 +2,7 @@
 
 use std::{
     num::NonZeroU64,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, UNIX_EPOCH},
 };
 
 use lock_core::{Entry, FencingToken, Holder, wall_clock};
@@ -55,7 +55,8 @@ pub(crate) fn holder(note: &[u8], revision: i64, passed_on: bool) -> Holder {
     let token = Some(FencingToken::new(floor.saturating_add(revision.unsigned_abs())));
     match note {
         Some(note) => {
-            let since = time(note.since).filter(|_| !passed_on);
+            let since = UNIX_EPOCH.checked_add(Duration::from_millis(note.since));
+            let since = since.filter(|_| !passed_on);
             Holder::new(Some(note.holder.into_owned()), token).queued(since)
         }
         None => Holder::new(None, token),
@@ -66,8 +67,4 @@ pub(crate) fn holder(note: &[u8], revision: i64, passed_on: bool) -> Holder {
 pub(crate) fn attempt(value: &[u8]) -> Option<Uuid> {
     let note: Note<'_> = serde_json::from_slice(value).ok()?;
     Uuid::try_parse(&note.attempt).ok()
-}
-
-fn time(millis: u64) -> Option<SystemTime> {
-    UNIX_EPOCH.checked_add(Duration::from_millis(millis))
 }

@@ -14,7 +14,7 @@ use crate::{
     session::store::Store,
     wire::{
         connection::{Connection, Word},
-        history, reads,
+        reads,
     },
 };
 
@@ -67,7 +67,7 @@ async fn known(
         _ => kv.create_revision,
     };
     let holder = note::holder(&kv.value, revision, is_passed_on(&role, &kv));
-    let at_once = history::entered_at_once(connection, queue, revision).await;
+    let at_once = reads::entered_at_once(connection, queue, revision).await;
     let granted_at = holder.queued_at.filter(|_| at_once);
     Ok(Some(holder.granted(granted_at)))
 }

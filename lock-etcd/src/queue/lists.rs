@@ -1,19 +1,89 @@
-//! The names to list, when to list them, and the results.
+//! The names to list, when to list them, and the task that does it. It lists the names whose watch
+//! cannot be relied on, and lists names now and then while an attempt waits.
+//!
+//! The state is in [`Names`], under a mutex that is held only for one change. Attempts call it
+//! directly: a lock is passed on within this process without a switch of tasks.
 
 use std::sync::Arc;
 
-use lock_core::Instant;
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use lock_core::{Clock, Instant, deadline::jitter};
 
 use crate::{
     layout::listing::QueueEntry,
     queue::{
-        watched::{LINGER, STEPS},
-        watcher::Names,
+        name::{LINGER, STEPS},
+        watcher::{Names, Watcher},
     },
+    wire::{connection::LONGEST_PAUSE, login::Login, reads},
 };
 
 /// How many names are listed in one request; etcd allows 128 operations in a transaction.
-const LIST_AT_ONCE: usize = 64;
+const NAMES_PER_LIST: usize = 64;
+
+/// How many lists may be under way: enough to hide the latency of etcd, not enough to overload it.
+const LISTS_AT_ONCE: usize = 4;
+
+/// Lists names until it is dropped.
+pub(crate) async fn run(watcher: Arc<Watcher>) {
+    let watcher = &*watcher;
+    let due = watcher.names().work.clone();
+    let mut lists = FuturesUnordered::new();
+    loop {
+        let now = Clock::Boot.now();
+        // The mutex is free in between: there may be many young holds that last.
+        let mut wake = loop {
+            if let Some(next) = watcher.names().grow_up(now) {
+                break next;
+            }
+        };
+        while lists.len() < LISTS_AT_ONCE {
+            let (todo, next) = watcher.names().next_list(now);
+            let Some(todo) = todo else {
+                wake = wake.min(next);
+                break;
+            };
+            lists.push(list(watcher, todo));
+        }
+        tokio::select! {
+            Some(()) = lists.next() => {}
+            () = due.notified() => {}
+            // On tokio's clock: this comes very often in a burst, and no TTL depends on it.
+            () = tokio::time::sleep(wake.since(now)), if wake != Instant::NEVER => {}
+        }
+    }
+}
+
+async fn list(watcher: &Watcher, queues: Vec<Arc<str>>) {
+    let connection = &watcher.connection;
+    let lists = reads::list(connection, &queues).await;
+    let mut failed = Vec::new();
+    for (queue, mut list) in queues.iter().zip(lists) {
+        let refused = watcher.names().take_refused(queue);
+        if let (Some(generation), Ok(_)) = (refused, &list) {
+            // The read has renewed a login that has expired, but not that of the stream.
+            list = connection.log_in_to_watch(generation).await.and(list);
+        }
+        let mut names = watcher.names();
+        if refused.is_some() {
+            let may_be_another = connection.source.login().is_some_and(Login::can_change);
+            names.watch_again(queue, list.as_ref().err(), may_be_another);
+        }
+        match list {
+            Ok(list) => names.listed(queue, list.revision, &list.entries),
+            Err(_) => failed.push(queue),
+        }
+    }
+    if failed.is_empty() {
+        return;
+    }
+    // The longest pause at once: the watch is the fast way, and it is repaired elsewhere.
+    Clock::Boot.sleep(jitter(LONGEST_PAUSE)).await;
+    let mut names = watcher.names();
+    for queue in failed {
+        names.not_listed(queue);
+    }
+}
 
 impl Names {
     /// Returns the names to list now, and when to come again.
@@ -27,7 +97,7 @@ impl Names {
         if self.to_list.is_empty() {
             return (None, wake);
         }
-        let rest = self.to_list.len().saturating_sub(LIST_AT_ONCE);
+        let rest = self.to_list.len().saturating_sub(NAMES_PER_LIST);
         let queues = self.to_list.split_off(rest);
         (Some(queues), if rest > 0 { now } else { wake })
     }

@@ -2,10 +2,8 @@
 
 pub(crate) mod diagnose;
 mod events;
-pub(crate) mod lister;
-mod lists;
-mod observed;
+pub(crate) mod lists;
+pub(crate) mod name;
 pub(crate) mod stream;
 pub(crate) mod view;
-pub(crate) mod watched;
 pub(crate) mod watcher;

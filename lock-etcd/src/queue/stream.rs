@@ -1,6 +1,6 @@
 //! The stream of all watches of a client.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use etcd_client::{
     WatchFilterType, WatchOptions, WatchRequestSender, WatchResponseStream, WatchStream,
@@ -21,11 +21,16 @@ use crate::{
 /// A stream that ends sooner than this is opened again after a longer pause each time.
 const LASTED: Duration = Duration::from_secs(1);
 
-/// Keeps the stream open while there is something to watch, until it is aborted.
-pub(super) async fn run(watcher: &Watcher) {
+/// Keeps the stream open while there is something to watch, until it is dropped.
+pub(crate) async fn run(watcher: Arc<Watcher>) {
     let (connection, mut pause) = (&watcher.connection, BACKOFF);
     loop {
-        let first = wait_for_first(watcher).await;
+        let first = loop {
+            if let Some(open) = watcher.names().next_open() {
+                break open;
+            }
+            watcher.work.notified().await;
+        };
         let mut changes = connection.changes();
         let (began, generation) = (Clock::Boot.now(), connection.member().generation);
         let seen = connection.revisions.mark();
@@ -38,8 +43,8 @@ pub(super) async fn run(watcher: &Watcher) {
                 tokio::select! {
                     // Messages are read before requests are sent.
                     biased;
-                    failed = read(watcher, messages, seen) => failed.err(),
-                    failed = feed(watcher, requests) => failed.err(),
+                    failed = read(&watcher, messages, seen) => failed.err(),
+                    failed = feed(&watcher, requests) => failed.err(),
                     // On another member from now on.
                     _ = changes.changed() => None,
                 }
@@ -55,15 +60,6 @@ pub(super) async fn run(watcher: &Watcher) {
             drop(connection.failed(generation, &failure).await);
             pause.wait().await;
         }
-    }
-}
-
-async fn wait_for_first(watcher: &Watcher) -> Open {
-    loop {
-        if let Some(open) = watcher.names().next_open() {
-            return open;
-        }
-        watcher.work.notified().await;
     }
 }
 

@@ -1,5 +1,5 @@
 //! What this client knows of the queues that it watches. Here an attempt is told that the lock is its
-//! own, or gone. No I/O: requests are collected for the [lister](crate::queue::lister) and the
+//! own, or gone. No I/O: requests are collected for the [lists](crate::queue::lists) and the
 //! [stream](crate::queue::stream).
 
 use std::{
@@ -17,7 +17,7 @@ use crate::{
         keys::{queue_of, role},
         listing::QueueEntry,
     },
-    queue::watched::{Hint, LINGER, Mine, WaitEnd, Watched},
+    queue::name::{Hint, LINGER, Mine, WaitEnd, Watched},
     wire::{connection::Connection, watches::Watches},
 };
 
@@ -82,7 +82,7 @@ impl Names {
     ) -> oneshot::Receiver<WaitEnd> {
         let (tell, told) = oneshot::channel();
         let watched = self.watched.entry(queue.clone()).or_default();
-        (watched.hot, watched.poll) = (true, Some(ttl));
+        watched.poll = Some(ttl);
         let seen = own.revision;
         self.add(queue, (own, seen), before, Mine::Waiting(attempt, tell), 0);
         told
@@ -207,7 +207,9 @@ impl Names {
     fn left(&mut self, queue: &Arc<str>) {
         match self.watched.get(queue) {
             Some(watched) if !watched.queue.is_idle() => {}
-            Some(watched) if watched.hot => self.set_due(queue, Some(Clock::Boot.now() + LINGER)),
+            Some(watched) if watched.poll.is_some() => {
+                self.set_due(queue, Some(Clock::Boot.now() + LINGER));
+            }
             _ => self.close(queue),
         }
     }

@@ -5,7 +5,7 @@ use etcd_client::{
 use lock_core::{Kind, LockName};
 
 use super::*;
-use crate::queue::watched::HELD;
+use crate::queue::name::HELD;
 
 fn entry(revision: i64, key: &str) -> QueueEntry {
     QueueEntry { revision, key: key.as_bytes().to_vec(), kind: Kind::Exclusive }

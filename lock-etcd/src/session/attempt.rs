@@ -1,24 +1,16 @@
-//! One attempt's entry in the store, from the request that makes it to the one that removes it.
+//! One attempt's entry in the store, from the request that makes it to the one that removes it, and
+//! the entry of a held lock.
 
 use std::sync::Arc;
 
-use lock_core::{Attempt, Error, Kind, LossReason, Result, keep::errors::late};
-
+use lock_core::{Attempt, Error, Kind, LossReason, Result, Validity, keep::errors::late};
 use uuid::Uuid;
 
 use crate::{
     error::{Failure, FailureKind, STORE},
-    layout::{
-        key_slots::Slot,
-        keys::{self, Role, role},
-    },
-    session::{
-        Session, User,
-        janitor::Janitor,
-        leftover::{Leftover, Stake},
-        store::Store,
-    },
-    wire::{answer::Header, connection::GiveUp, reads},
+    layout::keys::{self, Role, Slot, role},
+    session::{Leftover, Session, Stake, User, janitor::Janitor, store::Store},
+    wire::{connection::GiveUp, reads, requests::Header},
 };
 
 /// One attempt's entry, made or not yet made.
@@ -41,6 +33,9 @@ pub(crate) struct OwnEntry {
     pub(crate) header: Header,
     /// The last known modification of the entry: a published value, its adoption, or its creation.
     pub(crate) modified: i64,
+    /// The new entry of an unanswered upgrade. It may stand in the place of this one, or may be put
+    /// there as long as this one stands.
+    pub(crate) doubtful: Option<Box<Self>>,
 }
 
 /// Whether an entry still has the kind in its key.
@@ -77,6 +72,7 @@ impl OwnEntry {
             looked_up: false,
             header: Header::default(),
             modified: 0,
+            doubtful: None,
         }
     }
 
@@ -124,16 +120,16 @@ impl OwnEntry {
 
     /// Removes the entry. When this returns `Ok`, it is gone or goes with its session, and nothing
     /// makes it again.
-    pub(crate) async fn remove(&mut self, then: Option<Leftover>) -> Result<()> {
-        match self.leftover(then) {
+    pub(crate) async fn remove(&mut self) -> Result<()> {
+        match self.leftover() {
             Some(leftover) => self.janitor().remove(leftover).await,
             None => Ok(()),
         }
     }
 
     /// Removes the entry in the background.
-    pub(crate) fn abandon(&mut self, then: Option<Leftover>) {
-        if let Some(leftover) = self.leftover(then) {
+    pub(crate) fn abandon(&mut self) {
+        if let Some(leftover) = self.leftover() {
             self.janitor().leave(leftover);
         }
     }
@@ -145,12 +141,13 @@ impl OwnEntry {
     }
 
     /// Ends the attempt and returns what there is to remove. The caller must remove it.
-    pub(crate) fn leftover(&mut self, then: Option<Leftover>) -> Option<Leftover> {
+    fn leftover(&mut self) -> Option<Leftover> {
+        // To be removed next: without this entry no late upgrade makes it.
+        let then = self.doubtful.take().and_then(|mut new| new.leftover()).map(Box::new);
         drop(self.user.take());
         let stake = std::mem::replace(&mut self.stake, Stake::Nothing);
         let (key, _slot) = (self.key.clone(), self.slot.clone());
         let belongs = self.form != Form::Made || self.is_candidate();
-        let then = then.map(Box::new);
         let attempt = self.attempt;
         let leftover = Leftover { key, attempt, _slot, stake, belongs, then };
         (stake != Stake::Nothing).then_some(leftover)
@@ -173,6 +170,64 @@ impl OwnEntry {
     }
 }
 
+/// The entry of a held lock.
+pub(crate) struct Hold {
+    pub(crate) entry: OwnEntry,
+    /// The entry's create revision.
+    pub(crate) revision: i64,
+    /// A revision of a moment ago at which it stood, if one is known.
+    pub(crate) stood: Option<i64>,
+}
+
+impl Hold {
+    pub(crate) fn new(entry: OwnEntry, revision: i64) -> Self {
+        Self { stood: Some(entry.modified), entry, revision }
+    }
+
+    /// Whether it can be left to another process: an exclusive entry without anything beside it.
+    pub(crate) fn is_plain(&self) -> bool {
+        let aside = self.entry.is_candidate() || self.entry.doubtful.is_some();
+        self.entry.is_exclusive() && !aside
+    }
+
+    /// Watches the entry if it lasts, unless an upgrade may have put another one in its place: its
+    /// deletion is no loss then.
+    pub(crate) fn watch(&self, validity: &Validity) {
+        if self.entry.doubtful.is_some() {
+            return;
+        }
+        let OwnEntry { store, key, .. } = &self.entry;
+        store.watcher.names().add_young(key, (self.revision, self.stood), validity);
+    }
+
+    /// Whether the entry stands, confirmed by the whole cluster, or the one that an unanswered
+    /// upgrade has put in its place.
+    pub(crate) async fn stands(&self) -> Result<bool, Failure> {
+        let OwnEntry { store, session, key, .. } = &self.entry;
+        let stands = reads::exists(&store.connection, key, self.revision).await?;
+        match &self.entry.doubtful {
+            Some(new) if !stands => {
+                let give_up = || session.ended.is_cancelled();
+                new.find(&give_up).await.map(|found| found.is_some())
+            }
+            _ => Ok(stands),
+        }
+    }
+
+    /// Stops watching the entry.
+    pub(crate) fn unwatch(&self) {
+        let OwnEntry { store, queue, key, .. } = &self.entry;
+        store.watcher.names().leave(queue, self.revision, key);
+    }
+
+    /// Hands the lock over: the entry is about to be removed, and the attempts of this client that
+    /// this admits enter now.
+    pub(crate) fn hand_over(&self) {
+        let OwnEntry { store, queue, key, .. } = &self.entry;
+        store.watcher.names().release(queue, self.revision, key);
+    }
+}
+
 /// The error of a waiter whose entry is gone. The deletion may arrive before the news that the
 /// lease has ended; the caller's next step is the same.
 pub(crate) fn vanished() -> Error {
@@ -183,9 +238,9 @@ pub(crate) fn vanished() -> Error {
 pub(crate) async fn give_up(mut entry: OwnEntry, attempt: &Attempt, error: Error) -> Error {
     if attempt.is_cancelled() {
         // Otherwise the janitor or the session's end removes it.
-        drop(entry.remove(None).await);
+        drop(entry.remove().await);
     } else {
-        entry.abandon(None);
+        entry.abandon();
     }
     error
 }

@@ -6,7 +6,7 @@ use lock_core::Clock;
 
 use crate::{
     error::{Failure, FailureKind},
-    session::{Session, leftover::Stake},
+    session::{Session, Stake},
     wire::{
         connection::Connection,
         leases, reads,
@@ -91,7 +91,7 @@ mod tests {
     use etcd_client::{Client, Txn};
 
     use super::*;
-    use crate::wire::{answer, requests};
+    use crate::wire::requests;
 
     #[tokio::test]
     async fn an_entry_with_another_lease_is_not_removed_with_the_session() {
@@ -100,7 +100,7 @@ mod tests {
         let (own, other) = (etcd.grant(60).await.unwrap(), etcd.grant(60).await.unwrap());
         let key = "job/1f.0";
         let write = |lease| Txn::new().and_then([requests::put(key, lease, b"")]);
-        let revision = answer::revision(client.txn(write(own)).await.unwrap().header()).unwrap();
+        let revision = requests::revision(client.txn(write(own)).await.unwrap().header()).unwrap();
         client.txn(write(other)).await.unwrap();
         let remove = |lease| removals::remove_of(lease, key, revision);
         assert!(!client.txn(remove(own)).await.unwrap().succeeded());

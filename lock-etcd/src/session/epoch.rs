@@ -17,9 +17,8 @@ use tokio::sync::RwLock;
 use crate::{
     error::Failure,
     wire::{
-        answer::{ranges, revision},
         connection::{Connection, GiveUp},
-        requests::{Guard, commit, found_epoch, put},
+        requests::{Guard, commit, found_epoch, put, ranges, revision},
     },
 };
 
@@ -28,7 +27,6 @@ pub(crate) const GONE: i64 = 0;
 
 /// The epoch of one session. Nothing is read while it is being raised: a request sent in between
 /// would be in vain.
-#[derive(Default)]
 pub(crate) struct Epoch {
     known: RwLock<i64>,
 }

@@ -12,11 +12,7 @@ use lock_core::{Clock, Instant, LossReason, Result};
 
 use crate::{
     error::Failure,
-    session::{
-        Session, epoch,
-        leftover::{Leftover, Stake},
-        store::Store,
-    },
+    session::{Leftover, Session, Stake, epoch, store::Store},
     wire::{
         connection::{Connection, GiveUp},
         reads,
@@ -36,7 +32,7 @@ impl Janitor<'_> {
     /// again. A session that has ended takes its entries with it, so nothing is sent then.
     /// If etcd refuses, the janitor tries again, and no attempt begins in the session any more.
     pub(crate) async fn remove(self, leftover: Leftover) -> Result<()> {
-        let (refused, why) = self.remove_all(vec![leftover]).await;
+        let (refused, why) = in_batches(vec![leftover], |batch| self.remove_batch(batch)).await;
         for leftover in refused {
             self.store.sessions.retire(self.session);
             self.leave(leftover);
@@ -61,11 +57,6 @@ impl Janitor<'_> {
         if self.session.left.start() {
             self.store.runtime.spawn(run(self.store.clone(), self.session.clone()));
         }
-    }
-
-    /// Removes what it can. Returns the leftovers that etcd refused to remove, and why.
-    async fn remove_all(self, leftovers: Vec<Leftover>) -> (Vec<Leftover>, Result<(), Failure>) {
-        in_batches(leftovers, |batch| self.remove_batch(batch)).await
     }
 
     /// Removes all of these, and returns what to remove next. If it fails, some may be gone.
@@ -115,7 +106,8 @@ async fn run(store: Arc<Store>, session: Arc<Session>) {
     let mut changes = store.connection.changes();
     let mut due = left.take(Clock::Boot.now());
     while !session.ended.is_cancelled() {
-        let (refused, _) = janitor.remove_all([due.new, due.again].concat()).await;
+        let leftovers = [due.new, due.again].concat();
+        let (refused, _) = in_batches(leftovers, |batch| janitor.remove_batch(batch)).await;
         if !refused.is_empty() {
             store.sessions.retire(&session);
         }

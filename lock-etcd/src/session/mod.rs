@@ -4,8 +4,6 @@ pub(crate) mod attempt;
 mod end;
 pub(crate) mod epoch;
 pub(crate) mod janitor;
-pub(crate) mod late;
-pub(crate) mod leftover;
 pub(crate) mod pool;
 mod renewal;
 pub(crate) mod store;
@@ -21,7 +19,7 @@ use std::{
 
 use etcd_client::Compare;
 use lock_core::{
-    Clock, Instant, LockName, LossReason, Request, Term, Validity,
+    Clock, Instant, LockName, LossReason, Validity,
     keep::{leftovers::Leftovers, poison::lock},
     validity::safe_until,
 };
@@ -30,11 +28,11 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    layout::{floor::Record, keys::Keys},
-    session::{
-        epoch::Epoch,
-        leftover::{Entries, Leftover},
+    layout::{
+        floor::Record,
+        keys::{Keys, Slot},
     },
+    session::epoch::Epoch,
     wire::{member::ANSWER_LIMIT, requests::stands},
 };
 
@@ -103,13 +101,14 @@ struct Grant {
 }
 
 impl Session {
-    /// A session for a lease that a request sent at `sent` granted.
-    pub(crate) fn new(lease: i64, ttl: Duration, sent: Instant) -> Self {
+    /// A session for a lease that a request sent at `sent` granted. Its key was made at the revision
+    /// `made`, when the token floor was this.
+    pub(crate) fn new(lease: i64, ttl: Duration, sent: Instant, made: i64, floor: Record) -> Self {
         Self {
             lease,
             ttl,
-            made: epoch::GONE,
-            floor: Record::default(),
+            made,
+            floor,
             state: Mutex::new(State {
                 renewed: sent,
                 pinged: None,
@@ -120,17 +119,12 @@ impl Session {
             gone: AtomicBool::new(false),
             confirmed: Notify::new(),
             hurried: Arc::default(),
-            epoch: Epoch::default(),
+            epoch: Epoch::new(made),
             entries: Entries::default(),
             left: Leftovers::new(PAUSES[0], PAUSES[1]),
             retired: AtomicBool::new(false),
             users: AtomicUsize::new(0),
         }
-    }
-
-    /// The same session, whose key was made at this revision, when the token floor was this.
-    pub(crate) fn with_key(self, made: i64, floor: Record) -> Self {
-        Self { made, floor, epoch: Epoch::new(made), ..self }
     }
 
     /// A comparison that is true as long as its key stands.
@@ -195,22 +189,9 @@ impl Session {
         self.state().loss
     }
 
-    /// Registers the grant of an attempt; `None` if the session has ended. A fixed term counts from
-    /// `granted_at`.
-    pub(crate) fn grant(
-        &self,
-        request: &Request,
-        attempt: Uuid,
-        granted_at: Instant,
-    ) -> Option<Validity> {
-        let cap = match request.term {
-            Term::Fixed => safe_until(granted_at, request.ttl),
-            _ => Instant::NEVER,
-        };
-        self.hold(&request.name, attempt, cap)
-    }
-
-    fn hold(&self, name: &LockName, attempt: Uuid, cap: Instant) -> Option<Validity> {
+    /// Registers the grant of an attempt; `None` if the session has ended. `cap` is the end of a
+    /// fixed term.
+    pub(crate) fn grant(&self, name: &LockName, attempt: Uuid, cap: Instant) -> Option<Validity> {
         let mut state = self.state();
         let until = safe_until(state.renewed, self.ttl);
         // Under the lock: `end` cannot miss it.
@@ -253,6 +234,64 @@ impl Session {
     }
 }
 
+/// The possible entry of an attempt in the store.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Stake {
+    Nothing,
+    /// Perhaps an entry: a request to make it was not answered. If it was sent in an epoch, it may
+    /// still make the entry as long as that epoch lasts.
+    Doubtful(Option<i64>),
+    /// The entry with this create revision.
+    Entry(i64),
+}
+
+impl Stake {
+    /// Returns the epoch that must end so that nothing can make the entry any more.
+    pub(crate) fn late(self) -> Option<i64> {
+        match self {
+            Self::Doubtful(epoch) => epoch,
+            Self::Nothing | Self::Entry(_) => None,
+        }
+    }
+}
+
+/// An entry that an attempt may have left in the store.
+#[derive(Clone)]
+pub(crate) struct Leftover {
+    pub(crate) key: Arc<str>,
+    /// The attempt, which the entry's note names.
+    pub(crate) attempt: Uuid,
+    /// Reserves the key until the leftover is gone.
+    pub(crate) _slot: Arc<Slot>,
+    pub(crate) stake: Stake,
+    /// Whether keys that belong to the entry may stand beside it.
+    pub(crate) belongs: bool,
+    /// To be removed after this one: as long as this one stands, an unanswered upgrade may make it.
+    pub(crate) then: Option<Box<Self>>,
+}
+
+/// The entries of one session by their keys, with their create revisions as far as they are known.
+///
+/// The end of a lease takes all its keys with it. etcd refuses it if the login may not write one of
+/// them any more. The others are then removed key by key, so that no waiter waits a TTL for them.
+#[derive(Default)]
+pub(crate) struct Entries(Mutex<HashMap<Arc<str>, Option<i64>>>);
+
+impl Entries {
+    /// Notes the possible entry of an attempt under its key.
+    pub(crate) fn note(&self, key: &Arc<str>, stake: Stake) {
+        match stake {
+            Stake::Nothing => lock(&self.0).remove(key),
+            Stake::Doubtful(_) => lock(&self.0).insert(key.clone(), None),
+            Stake::Entry(revision) => lock(&self.0).insert(key.clone(), Some(revision)),
+        };
+    }
+
+    pub(super) fn all(&self) -> Vec<(Arc<str>, Option<i64>)> {
+        lock(&self.0).iter().map(|(key, revision)| (key.clone(), *revision)).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,10 +305,10 @@ mod tests {
     #[test]
     fn a_fixed_term_is_not_moved_by_keep_alives() {
         let now = Clock::Boot.now();
-        let session = Session::new(1, TTL, now);
+        let session = Session::new(1, TTL, now, 0, Record::default());
         let cap = now + Duration::from_secs(2);
         let attempt = Uuid::new_v4();
-        let validity = session.hold(&name(), attempt, cap).unwrap();
+        let validity = session.grant(&name(), attempt, cap).unwrap();
         session.pinged(now + Duration::from_millis(1));
         assert!(session.confirm().is_some());
         assert_eq!(validity.until(), cap);
@@ -279,8 +318,8 @@ mod tests {
 
     #[test]
     fn the_end_loses_all_holds_once() {
-        let session = Session::new(1, TTL, Clock::Boot.now());
-        let hold = |attempt| session.hold(&name(), attempt, Instant::NEVER);
+        let session = Session::new(1, TTL, Clock::Boot.now(), 0, Record::default());
+        let hold = |attempt| session.grant(&name(), attempt, Instant::NEVER);
         let attempt = Uuid::new_v4();
         let first = hold(attempt).unwrap();
         session.unhold(attempt);

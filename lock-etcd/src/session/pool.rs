@@ -20,12 +20,11 @@ use crate::{
     layout::{floor::Record, keys::Keys},
     session::{Session, end, renewal},
     wire::{
-        answer::{firsts, revision},
         connection::{BACKOFF, Connection, LONGEST_PAUSE, Word},
         lanes::{Room, unsent},
         leases,
         member::ANSWER_LIMIT,
-        requests::{put, send_txn},
+        requests::{check_login, firsts, put, revision, send_txn},
     },
 };
 
@@ -193,7 +192,7 @@ impl Sessions {
                 let (lease, ttl, sent) = leases::grant(&self.connection, ttl, again).await?;
                 match self.make_key(lease).await {
                     Ok((made, floor)) => {
-                        return Ok(Session::new(lease, ttl, sent).with_key(made, floor));
+                        return Ok(Session::new(lease, ttl, sent, made, floor));
                     }
                     Err(failure) if failure.kind.is_passing() => again(&failure),
                     Err(failure) if failure.kind == FailureKind::LeaseGone => again(&failure),
@@ -257,6 +256,21 @@ impl Sessions {
         }
     }
 
+    /// Finds out whether the member lives while it does not answer a request, as long as this is
+    /// polled. For each late request a keep-alive is sent. A client that has nothing to renew now
+    /// asks the member, beside what it does here: a keep-alive may be answered although a question
+    /// is not.
+    pub(crate) async fn check_late_requests(&self) {
+        loop {
+            self.connection.health.late.notified().await;
+            // A denied session sends its keep-alives later, and gets no answer that counts.
+            match self.all().iter().find(|session| session.stood_still()) {
+                Some(session) => session.hurry(),
+                None => drop(tokio::spawn(ask(self.connection.clone()))),
+            }
+        }
+    }
+
     /// Waits until the lease that connecting needed is revoked.
     async fn probed(&self) {
         if let Some(probe) = self.probe.lock().await.take() {
@@ -285,5 +299,14 @@ impl Sessions {
             let in_doubt = failure.kind != FailureKind::Rejected;
             failure.into_error("close", in_doubt)
         })
+    }
+}
+
+/// Asks the member whether it lives.
+async fn ask(connection: Arc<Connection>) {
+    let member = connection.member();
+    let answer = Clock::Boot.timeout(connection.limits.request / 2, check_login(&member)).await;
+    if matches!(answer, Some(Ok(()))) && connection.member().generation == member.generation {
+        connection.health.lives();
     }
 }

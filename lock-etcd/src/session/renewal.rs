@@ -18,9 +18,8 @@ use crate::{
     error::{Failure, FailureKind, STORE},
     session::Session,
     wire::{
-        answer::Answer,
         connection::{BACKOFF, Connection, Word},
-        member::{ANSWER_LIMIT, Member},
+        member::{ANSWER_LIMIT, Answer, Member},
         reads,
         revisions::Mark,
     },
@@ -258,6 +257,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::layout::floor::Record;
 
     const TTL: Duration = Duration::from_secs(9);
 
@@ -268,9 +268,9 @@ mod tests {
     #[test]
     fn a_keep_alive_counts_from_when_it_was_sent() {
         let now = Clock::Boot.now();
-        let session = Session::new(1, TTL, now - Duration::from_secs(4));
+        let session = Session::new(1, TTL, now - Duration::from_secs(4), 0, Record::default());
         assert!(session.due() <= now);
-        let validity = session.hold(&name(), Uuid::new_v4(), Instant::NEVER).unwrap();
+        let validity = session.grant(&name(), Uuid::new_v4(), Instant::NEVER).unwrap();
         let sent = now - Duration::from_secs(1);
         session.pinged(sent);
         assert_eq!(session.silent_at(sent - TTL), sent + session.answer_limit());
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn a_keep_alive_is_given_up_after_two_thirds_of_the_ttl_whatever_else_is_answered() {
         let now = Clock::Boot.now();
-        let session = Session::new(1, TTL, now);
+        let session = Session::new(1, TTL, now, 0, Record::default());
         let sent = now + TTL / 3;
         session.pinged(sent);
         let (late, silent) = (now + TTL * 2 / 3, sent + session.answer_limit());
@@ -293,8 +293,8 @@ mod tests {
 
     #[test]
     fn a_late_confirmation_revives_nothing() {
-        let session = Session::new(1, TTL, Clock::Boot.now() - TTL);
-        assert!(session.hold(&name(), Uuid::new_v4(), Instant::NEVER).is_none());
+        let session = Session::new(1, TTL, Clock::Boot.now() - TTL, 0, Record::default());
+        assert!(session.grant(&name(), Uuid::new_v4(), Instant::NEVER).is_none());
         session.pinged(Clock::Boot.now());
         assert_eq!(session.confirm(), None);
         assert!(!session.is_live());
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_process_stood_still_if_all_keep_alives_were_answered() {
-        let session = Session::new(1, TTL, Clock::Boot.now());
+        let session = Session::new(1, TTL, Clock::Boot.now(), 0, Record::default());
         assert!(session.stood_still());
         session.pinged(Clock::Boot.now());
         assert!(!session.stood_still());

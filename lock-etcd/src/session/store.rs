@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     election::observers::Reads,
-    layout::{key_slots::Slots, keys::Keys},
+    layout::keys::{Keys, Slots},
     queue::watcher::Watcher,
     session::pool::Sessions,
     wire::connection::Connection,

@@ -6,7 +6,7 @@
 
 use std::{
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -19,13 +19,9 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     error::{Failure, FailureKind, STORE},
     wire::{
-        answer::Answer,
-        dial::Source,
-        endpoints::Endpoints,
-        health::Health,
+        dial::{Endpoints, Source},
         lanes::{Lanes, Room, unsent},
-        limits::Limits,
-        member::Member,
+        member::{Answer, Health, Limits, Member},
         revisions::{Revisions, Stamped},
         tls_error,
     },
@@ -46,8 +42,7 @@ pub(crate) struct Connection {
     pub(super) endpoints: Endpoints,
     pub(crate) source: Source,
     pub(crate) limits: Limits,
-    pub(super) member: RwLock<Arc<Member>>,
-    pub(super) changes: watch::Sender<u64>,
+    pub(super) member: watch::Sender<Arc<Member>>,
     /// When the last round of dialing ended, and why it put no connection into use, if it did not.
     pub(super) dialing: tokio::sync::Mutex<Option<(Instant, Failure)>>,
     /// When a new login was last requested because a watch was refused.
@@ -121,8 +116,7 @@ impl Connection {
             endpoints,
             source,
             limits,
-            member: RwLock::new(member),
-            changes: watch::Sender::new(0),
+            member: watch::Sender::new(member),
             dialing: tokio::sync::Mutex::new(None),
             watch_login: tokio::sync::Mutex::new(None),
             down: AtomicBool::new(false),
@@ -137,13 +131,13 @@ impl Connection {
 
     /// Returns the member in use.
     pub(crate) fn member(&self) -> Arc<Member> {
-        self.member.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.member.borrow().clone()
     }
 
     /// Returns a receiver that changes when another member, or another connection to the same one,
     /// is in use from now on.
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
+    pub(crate) fn changes(&self) -> watch::Receiver<Arc<Member>> {
+        self.member.subscribe()
     }
 
     /// Returns until when a caller that asked at `asked` continues: until the store was silent for
@@ -295,7 +289,7 @@ mod tests {
     use super::*;
     use crate::{
         config::EtcdConfig,
-        wire::{health::SILENT, member::ANSWER_LIMIT},
+        wire::member::{ANSWER_LIMIT, SILENT},
     };
 
     /// Longer than any test waits.

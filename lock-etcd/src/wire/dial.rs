@@ -1,21 +1,30 @@
-//! Making connections to etcd, or taking them from the caller.
+//! Making connections to etcd, or taking them from the caller, and the order in which the members
+//! are tried.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use etcd_client::{Client, ConnectOptions};
-use lock_core::{Encryption, keep::tls::speaks_tls};
+use lock_core::{
+    Encryption, Tls,
+    keep::{poison::lock, tls::speaks_tls},
+};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use crate::{
     error::{Failure, FailureKind},
-    wire::{
-        configured::{Configured, for_locks},
-        explain,
-        login::Login,
-        member::Member,
-        tls_error,
-    },
+    wire::{login::Login, member::Member, tls::encrypted, tls_error},
 };
+
+/// How long a connection with a stream may be silent before it is asked whether it lives, and how
+/// long the answer may take: so a watch on a dead connection is missed after 10 s, whatever the TTL.
+/// etcd drops a connection that asks more often than every 5 s.
+const PING_AFTER: Duration = Duration::from_secs(7);
+const PING_LIMIT: Duration = Duration::from_secs(3);
 
 /// The name of the one endpoint of a caller's client.
 const GIVEN: &str = "(the caller's client)";
@@ -76,7 +85,7 @@ impl Source {
             return failure;
         }
         let cause = match self.is_encrypted() {
-            true => explain::refusal(endpoint, &own.tls, limit).await.map(tls_error::explained),
+            true => tls_error::refusal(endpoint, &own.tls, limit).await.map(tls_error::explained),
             false => {
                 let expected = speaks_tls(endpoint, limit).await;
                 expected.then(|| format!("{EXPECTS_TLS}: {failure}"))
@@ -119,5 +128,129 @@ impl Source {
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.endpoints()).finish()
+    }
+}
+
+/// What a configuration says about connections.
+#[derive(Clone)]
+pub(crate) struct Configured {
+    pub(crate) endpoints: Vec<String>,
+    pub(crate) tls: Tls,
+    pub(crate) login: Option<Login>,
+}
+
+impl Configured {
+    /// Returns a connection to this member. Reads the certificates and the login anew: all may have
+    /// been replaced since.
+    /// Fails if a file cannot be read, or the login was refused: now, or a moment ago with the same
+    /// logins.
+    pub(crate) async fn dial(&self, endpoint: &str, limit: Duration) -> Result<Client, Failure> {
+        let options = self.options(limit)?;
+        let Some(login) = &self.login else {
+            return Ok(Client::connect([endpoint], Some(options)).await?);
+        };
+        let pairs = login.pairs()?;
+        if let Some(refusal) = login.refusal(&pairs) {
+            return Err(refusal);
+        }
+        let mut refused = Failure::senseless("no login");
+        for pair in pairs.clone() {
+            let options = options.clone().with_user(pair.user.clone(), pair.password.clone());
+            match Client::connect([endpoint], Some(options)).await.map_err(Failure::from) {
+                Ok(client) => {
+                    login.accepted(pair);
+                    return Ok(client);
+                }
+                Err(failure) if failure.is_login_refused() => refused = failure,
+                Err(failure) => return Err(failure),
+            }
+        }
+        login.refused(pairs, refused.clone());
+        Err(refused)
+    }
+
+    fn options(&self, limit: Duration) -> Result<ConnectOptions, Failure> {
+        // The client crate would repeat a refused login for each request. Here a login that has
+        // expired leads to a new connection, which remembers what was refused.
+        let options = for_locks(&ConnectOptions::new(), limit).with_auto_token_refresh(false);
+        match self.tls.mode {
+            Encryption::Off => Ok(options),
+            _ => encrypted(options, &self.tls, limit)
+                .map_err(|error| Failure::new(FailureKind::Refused, error)),
+        }
+    }
+}
+
+/// Sets the options that a connection for locks needs, whatever they were.
+fn for_locks(options: &ConnectOptions, limit: Duration) -> ConnectOptions {
+    options
+        .clone()
+        // A member without a leader ends its streams instead of staying silent for ever.
+        .with_require_leader(true)
+        .with_connect_timeout(limit)
+        .with_keep_alive(PING_AFTER, PING_LIMIT)
+        // Pings without a stream make etcd drop the connection.
+        .with_keep_alive_while_idle(false)
+        .with_tcp_keepalive(Duration::from_secs(10))
+        .with_auto_token_refresh(true)
+}
+
+/// The endpoints in the order of tries. Each client shuffles them, so that many clients with the
+/// same URL spread over the members. An endpoint that failed is tried last.
+pub(crate) struct Endpoints(Mutex<Vec<Arc<str>>>);
+
+impl Endpoints {
+    /// Puts endpoints in random order.
+    pub(crate) fn shuffled(endpoints: &[String]) -> Self {
+        let mut endpoints: Vec<Arc<str>> = endpoints.iter().map(|e| Arc::from(&**e)).collect();
+        // A UUID is the random number at hand.
+        endpoints.sort_by_cached_key(|_| Uuid::new_v4());
+        Self(Mutex::new(endpoints))
+    }
+
+    /// Returns all endpoints in the order of tries.
+    pub(crate) fn to_try(&self) -> Vec<Arc<str>> {
+        lock(&self.0).clone()
+    }
+
+    /// Moves a failed endpoint to the end.
+    pub(crate) fn failed(&self, endpoint: &Arc<str>) {
+        let mut order = lock(&self.0);
+        if let Some(at) = order.iter().position(|known| Arc::ptr_eq(known, endpoint)) {
+            order[at..].rotate_left(1);
+        }
+    }
+
+    /// Whether there is only one endpoint.
+    pub(crate) fn is_one(&self) -> bool {
+        lock(&self.0).len() == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn three() -> Endpoints {
+        Endpoints::shuffled(&["a:1", "b:1", "c:1"].map(String::from))
+    }
+
+    #[test]
+    fn a_failed_endpoint_is_tried_last() {
+        let endpoints = three();
+        let before = endpoints.to_try();
+        endpoints.failed(&before[0]);
+        assert_eq!(endpoints.to_try(), [&before[1], &before[2], &before[0]].map(Arc::clone));
+        endpoints.failed(&before[2]);
+        assert_eq!(endpoints.to_try(), [&before[1], &before[0], &before[2]].map(Arc::clone));
+    }
+
+    #[test]
+    fn clients_differ_in_the_endpoint_that_they_try_first() {
+        let first = |_| three().to_try()[0].clone();
+        let mut firsts: Vec<_> = (0..100).map(first).collect();
+        firsts.sort();
+        firsts.dedup();
+        assert_eq!(firsts.len(), 3);
     }
 }

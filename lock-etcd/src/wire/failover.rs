@@ -1,6 +1,6 @@
 //! Switching to the next member when one fails, and a new login when one has expired.
 
-use std::sync::{Arc, PoisonError, atomic::Ordering};
+use std::sync::{Arc, atomic::Ordering};
 
 use lock_core::{Clock, trace};
 
@@ -86,8 +86,7 @@ impl Connection {
             match self.dial_round(&old, same).await {
                 Ok(member) => {
                     *last = None;
-                    *self.member.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(member);
-                    self.changes.send_replace(generation + 1);
+                    self.member.send_replace(Arc::new(member));
                     // A member that was left for a new login, or that is slow, answers what is under
                     // way there. To send all that again would make it slower.
                     if !same && self.source.is_ours() && self.health.is_silent() {

@@ -8,9 +8,8 @@ use uuid::Uuid;
 use crate::{
     error::{Failure, FailureKind},
     wire::{
-        answer::Answer,
         connection::{BACKOFF, Connection, GiveUp, Word},
-        member::Member,
+        member::{Answer, Member},
     },
 };
 

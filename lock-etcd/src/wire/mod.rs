@@ -1,19 +1,11 @@
 //! Communication with etcd: connections, requests and answers, and the names of watches.
 
-pub(crate) mod answer;
 pub(crate) mod cautions;
-pub(crate) mod client_error;
-pub(crate) mod configured;
 pub(crate) mod connection;
 pub(crate) mod dial;
-pub(crate) mod endpoints;
-mod explain;
 mod failover;
-pub(crate) mod health;
-pub(crate) mod history;
 pub(crate) mod lanes;
 pub(crate) mod leases;
-pub(crate) mod limits;
 pub(crate) mod login;
 pub(crate) mod member;
 pub(crate) mod reads;
@@ -21,5 +13,5 @@ pub(crate) mod removals;
 pub(crate) mod requests;
 pub(crate) mod revisions;
 pub(crate) mod tls;
-mod tls_error;
+pub(crate) mod tls_error;
 pub(crate) mod watches;

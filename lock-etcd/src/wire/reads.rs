@@ -1,5 +1,5 @@
-//! Reads of queues, of single entries, and of the token floor. The client takes no answer of more
-//! than 4 MB, so long reads come in several answers.
+//! Reads of queues, now or in the past, of single entries, and of the token floor. The client takes
+//! no answer of more than 4 MB, so long reads come in several answers.
 //!
 //! A read-only transaction crashes the member that serves it if the client leaves, up to 3.4.22 and
 //! 3.5.6 (etcd#14110, #14891). Such a member gets requests for one queue at a time.
@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use etcd_client::{GetOptions, GetResponse, KeyValue, ResponseHeader, Txn, TxnOp, TxnResponse};
 use futures_util::future::join_all;
+use lock_core::queue::{self, Verdict};
 use uuid::Uuid;
 
 use crate::{
@@ -19,10 +20,9 @@ use crate::{
         note,
     },
     wire::{
-        answer::{Answer, header, ranges, revision},
         connection::{Connection, GiveUp, Word},
-        member::Member,
-        requests::{Entered, send_txn},
+        member::{Answer, Member},
+        requests::{Entered, header, ranges, revision, send_txn},
         revisions::Mark,
     },
 };
@@ -32,6 +32,10 @@ const KEYS: i64 = 2000;
 
 /// How many keys are read in one request with their values, unless these are large.
 const VALUES: i64 = 500;
+
+/// How many keys of a queue show whether its last entry was granted at once: an entry behind more of
+/// them has probably waited.
+const SHOWING: i64 = 64;
 
 /// A queue at a revision, or later.
 pub(crate) struct Listed {
@@ -268,4 +272,60 @@ pub(crate) async fn floor(connection: &Connection, key: &str) -> Result<(Record,
     let answer = get(connection, Word::Leader, key.as_bytes(), &GetOptions::new()).await?;
     let revision = revision(answer.header())?;
     Ok((Record::read(answer.0.kvs.first())?, revision))
+}
+
+/// Returns whether the entry with this create revision was granted when it was made. It reads the
+/// queue at that revision once, which costs the holder nothing. Returns `false` also if etcd does
+/// not know any more.
+///
+/// The time of a grant after a wait is not stored: etcd keeps revisions, and no times.
+pub(crate) async fn entered_at_once(connection: &Connection, queue: &str, revision: i64) -> bool {
+    let options = GetOptions::new()
+        .with_prefix()
+        .with_keys_only()
+        .with_limit(SHOWING)
+        .with_revision(revision)
+        .with_serializable();
+    let answer = get(connection, Word::Member, queue.as_bytes(), &options).await;
+    // Compacted, or not known to this member yet. The result is for people, so the caller must not
+    // fail.
+    let Ok(answer) = answer else { return false };
+    !answer.more() && admitted(queue_entries(answer.0.kvs), revision)
+}
+
+/// Whether the last entry of a queue has this revision and holds the lock.
+fn admitted(mut entries: Vec<QueueEntry>, revision: i64) -> bool {
+    entries.sort_unstable_by_key(|entry| entry.revision);
+    let Some((own, before)) = entries.split_last() else { return false };
+    let before: Vec<_> = before.iter().map(|entry| entry.kind).collect();
+    own.revision == revision && queue::judge(&before, own.kind) == Verdict::Admitted
+}
+
+#[cfg(test)]
+mod tests {
+    use lock_core::Kind;
+
+    use super::*;
+
+    fn entries(kinds: &[(i64, Kind)]) -> Vec<QueueEntry> {
+        let entry = |(revision, kind): &(i64, Kind)| QueueEntry {
+            revision: *revision,
+            key: revision.to_string().into(),
+            kind: *kind,
+        };
+        kinds.iter().map(entry).collect()
+    }
+
+    #[test]
+    fn a_grant_alone_or_beside_readers_is_at_once() {
+        assert!(admitted(entries(&[(7, Kind::Exclusive)]), 7));
+        assert!(admitted(entries(&[(7, Kind::Shared), (5, Kind::Shared)]), 7));
+    }
+
+    #[test]
+    fn a_grant_behind_another_entry_or_unknown_is_not_at_once() {
+        assert!(!admitted(entries(&[(5, Kind::Shared), (7, Kind::Exclusive)]), 7));
+        assert!(!admitted(entries(&[(5, Kind::Exclusive)]), 7));
+        assert!(!admitted(Vec::new(), 7));
+    }
 }

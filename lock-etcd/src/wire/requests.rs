@@ -1,8 +1,10 @@
-//! The requests that make an entry, and their results.
+//! The requests that make an entry, and their results; the parts of answers.
 
 use etcd_client::{
-    Compare, CompareOp, GetOptions, PutOptions, Txn, TxnOp, TxnResponse, proto::PbRangeResponse,
+    Compare, CompareOp, GetOptions, PutOptions, ResponseHeader, Txn, TxnOp, TxnResponse,
+    proto::{PbKeyValue, PbRangeResponse, PbResponseHeader, PbTxnOpResponse},
 };
+use lock_core::Facts;
 
 use crate::{
     error::Failure,
@@ -11,11 +13,23 @@ use crate::{
         listing::{QueueEntry, queue_entries},
     },
     wire::{
-        answer::{Answer, Header, header, ranges},
         connection::{Connection, GiveUp},
-        member::Member,
+        member::{Answer, Member},
     },
 };
+
+/// The header of an answer: the member that answered, its cluster and term, and the revision.
+pub(crate) type Header = PbResponseHeader;
+
+/// Returns what a header tells beside a grant.
+pub(crate) fn facts(header: &Header) -> Facts {
+    Facts::new([
+        ("revision", header.revision.unsigned_abs()),
+        ("cluster_id", header.cluster_id),
+        ("member_id", header.member_id),
+        ("raft_term", header.raft_term),
+    ])
+}
 
 /// An attempt's entry as it is in the store.
 pub(crate) struct Entered {
@@ -169,4 +183,24 @@ pub(crate) fn send_txn(
 ) -> impl Future<Output = Answer<TxnResponse>> + Send + use<> {
     let (mut kv, txn) = (member.client.kv_client(), txn.clone());
     async move { kv.txn(txn).await }
+}
+
+pub(crate) fn header(header: Option<&ResponseHeader>) -> Result<Header, Failure> {
+    header.map(|header| header.0).ok_or(Failure::senseless("no header"))
+}
+
+pub(crate) fn revision(of: Option<&ResponseHeader>) -> Result<i64, Failure> {
+    header(of).map(|header| header.revision)
+}
+
+/// Returns the first key of each read of a transaction.
+pub(crate) fn firsts(answer: TxnResponse) -> impl Iterator<Item = Option<PbKeyValue>> {
+    ranges(answer).map(|range| range.kvs.into_iter().next())
+}
+
+pub(crate) fn ranges(answer: TxnResponse) -> impl Iterator<Item = PbRangeResponse> {
+    answer.0.responses.into_iter().filter_map(|op| match op.response {
+        Some(PbTxnOpResponse::ResponseRange(range)) => Some(range),
+        _ => None,
+    })
 }

@@ -13,6 +13,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use etcd_client::{GetResponse, LeaseTimeToLiveResponse, ResponseHeader, TxnResponse};
 use lock_core::{keep::poison::lock, trace};
 
 use crate::error::STORE;
@@ -37,6 +38,26 @@ pub(crate) trait Stamped {
         None
     }
 }
+
+impl Stamped for GetResponse {
+    fn revision(&self) -> Option<i64> {
+        self.header().map(ResponseHeader::revision)
+    }
+}
+
+impl Stamped for TxnResponse {
+    fn revision(&self) -> Option<i64> {
+        self.header().map(ResponseHeader::revision)
+    }
+}
+
+/// A lease's answers are those of the member, not of the store.
+impl Stamped for LeaseTimeToLiveResponse {}
+
+/// A granted TTL.
+impl Stamped for u64 {}
+
+impl Stamped for () {}
 
 #[derive(Default)]
 pub(crate) struct Revisions {

@@ -1,5 +1,10 @@
 //! What is wrong when no encrypted connection comes about.
 
+use std::time::Duration;
+
+use lock_core::{BoxError, Clock, Tls, keep::tls::Handshake};
+use tokio::{io::AsyncReadExt, net::TcpStream};
+
 /// The server ends the connection in place of a greeting, or greets in another way.
 pub(super) const NO_TLS: &str = "the server does not speak TLS on this port, or ends each connection \
                                  (tls=off goes without it)";
@@ -45,11 +50,30 @@ pub(super) fn is_about_a_certificate(text: &str) -> bool {
 }
 
 /// Adds the meaning to an error of an encrypted connection, in front of its own words.
-pub(super) fn explained(text: String) -> String {
+pub(crate) fn explained(text: String) -> String {
     match CAUSES.iter().find(|(words, _)| text.contains(words)) {
         Some((_, meaning)) => format!("{meaning}: {text}"),
         None => text,
     }
+}
+
+/// Returns why the server at `endpoint` ends an encrypted connection, if it does. gRPC does not tell,
+/// so this finds out on a connection of its own. A server looks at the certificate of a client when
+/// the client believes that all is well.
+pub(super) async fn refusal(endpoint: &str, tls: &Tls, limit: Duration) -> Option<String> {
+    match Clock::Boot.timeout(limit, greet(endpoint, tls)).await {
+        Some(Err(refusal)) => Some(refusal.to_string()),
+        _ => None,
+    }
+}
+
+/// Waits for the first byte that the server sends: it belongs to HTTP/2 if all is well.
+async fn greet(endpoint: &str, tls: &Tls) -> Result<(), BoxError> {
+    let host = endpoint.rsplit_once(':').map_or(endpoint, |(host, _)| host);
+    let handshake = Handshake::new(tls, host)?.protocol(b"h2");
+    let mut stream = handshake.with(TcpStream::connect(endpoint).await?).await?;
+    stream.read_u8().await?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -28,6 +28,12 @@ impl Vdso {
         Ok(self.start + offset)
     }
 
+    /// Returns the address of this code, if it was written to the image before.
+    pub(super) fn find(&self, code: &[u8]) -> Option<u64> {
+        let at = self.image.windows(code.len()).position(|bytes| bytes == code)?;
+        Some(self.start + at as u64)
+    }
+
     /// Returns an address with this many unused bytes: the image ends in zeros.
     pub(super) fn room_for(&self, bytes: usize) -> io::Result<u64> {
         let used = self.image.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);

@@ -157,7 +157,8 @@ impl Connector {
     async fn check(&self, pipe: &Pipe) -> RedisResult<()> {
         let in_cluster = matches!(self.place, Place::Member(_));
         let exist = cmd("SCRIPT").arg("EXISTS").arg(&self.scripts.map(Lua::hash)).take();
-        let hello = cmd("HELLO");
+        // The protocol that it has already: Redis 6.0 does not answer without one.
+        let hello = cmd("HELLO").arg(if self.channel.is_none() { 2 } else { 3 }).take();
         let (hello, known) = join(pipe.send(&hello), pipe.send(&exist)).await;
         // HELLO may be forbidden.
         if let Ok(hello) = hello {

@@ -48,9 +48,8 @@ pub(crate) async fn adopt(
     let Reply { sent, rows, .. } = ask(session, own, call, script).await?;
     match rows.iter().find(|row| !row.left.is_zero()) {
         Some(row) if row.attempt == to => Ok((row.confirmed(sent, attempt.ttl), token)),
-        // The row was not handed over: its token is not above the floor.
-        Some(row) if row.attempt == from => Err(attempt.lost(LossReason::TicketOver)),
-        Some(_) => Err(attempt.lost(LossReason::Adopted)),
-        None => Err(attempt.lost(LossReason::TicketOver)),
+        Some(row) if row.attempt != from => Err(attempt.lost(LossReason::Adopted)),
+        // It is gone, or was not handed over: its token is not above the floor.
+        _ => Err(attempt.lost(LossReason::TicketOver)),
     }
 }

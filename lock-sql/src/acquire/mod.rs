@@ -1,7 +1,7 @@
 //! How an attempt gets its lock, or waits for it in the queue.
 //!
 //! ```text
-//! acquire   Session::alone: one attempt of this client at a time enters a queue
+//! acquire   alone: one attempt of this client at a time enters a queue
 //!           enter: the attempt's row is in the queue now, or `refused` says why not
 //!           `judge`, the queue rule: the attempt holds the lock, or waits
 //! enter     Script::acquire, one transaction: take a token, remove expired rows, insert the row,
@@ -28,11 +28,11 @@
 pub(crate) mod detach;
 pub(crate) mod set;
 
-use std::{slice, sync::Arc};
+use std::{slice, sync::Arc, time::Duration};
 
 use lock_core::{
     Clock, Effect, Error, Instant, Request, Result, Wait,
-    keep::{limits, wait::wait},
+    keep::{cancel::unless_cancelled, limits, wait::wait},
     limit_conflict,
     queue::{Verdict, admitted, judge, other_limit},
 };
@@ -60,25 +60,15 @@ pub(crate) async fn acquire(
         Wait::Try => attempt.ttl.min(limits::TRY),
         _ => attempt.ttl,
     };
-    // The server would let one attempt in at a time anyway, and one that has left must be gone
-    // before the next one looks.
     let entrance = session.entrance(&attempt.name).lock_owned();
-    let alone = session.alone(limit, caller, entrance).await?;
-    let rings = session.book().rings;
-    if caller.is_cancelled() {
+    let enter = enter(session, attempt, request, limit, caller);
+    let entered = alone(session, slice::from_ref(attempt), limit, caller, entrance, enter).await?;
+    let Some((rings, Reply { sent, rows: queue, .. })) = entered else {
         return Err(Error::Contended { name: attempt.name.clone() });
-    }
-    let deadline = Clock::Boot.now() + limit;
-    let Reply { sent, rows: queue, .. } =
-        enter(session, attempt, request, deadline, caller).await?;
-    if caller.is_cancelled() {
-        let own = slice::from_ref(attempt);
-        session.remove(own, true, Clock::Boot.now() + attempt.ttl).await?;
-        return Err(Error::Contended { name: attempt.name.clone() });
-    }
-    drop(alone);
+    };
     let Some(at) = queue.iter().position(|row| row.attempt == attempt.id) else {
-        return Err(refused(request, &queue));
+        let contended = || Error::Contended { name: request.name.clone() };
+        return Err(refused(request, &queue).unwrap_or_else(contended));
     };
     let sent = queue[at].confirmed(sent, attempt.ttl);
     let before: Vec<_> = queue[..at].iter().map(|row| row.kind).collect();
@@ -95,7 +85,9 @@ pub(crate) async fn acquire(
         let place = at + 1 - admitted(queue.iter().map(|row| row.kind));
         caller.queued(&attempt.name, Some(place));
         let look = next_look(session.dialect(), place, blocked_for(&queue, at));
-        session.wait(attempt, look, rings);
+        if session.book().wait(attempt, look, rings) {
+            session.look_bell.notify_one();
+        }
         session.listen();
     }
     let granted = wait(session, attempt, caller).await?;
@@ -103,24 +95,52 @@ pub(crate) async fn acquire(
     Ok(granted)
 }
 
-/// Enters the queue, and returns it.
+/// Has attempts enter their queues when no other attempt of this client is in their entrances.
+/// Returns `None` if the caller cancels them: they have left then. The server would let one in at a
+/// time anyway, and one that has left must be gone before the next one looks.
+async fn alone<E, T>(
+    session: &Arc<Session>,
+    attempts: &[Arc<Attempt>],
+    limit: Duration,
+    caller: &lock_core::Attempt,
+    entrance: impl Future<Output = E>,
+    enter: impl Future<Output = Result<T>>,
+) -> Result<Option<T>> {
+    let passed = session.database.turns().while_answered(limit, entrance);
+    let Some(passed) = unless_cancelled(Some(caller), passed).await else { return Ok(None) };
+    let _entrance = passed.map_err(|failure| failure.unsent(session.dialect(), "acquire"))?;
+    if caller.is_cancelled() {
+        return Ok(None);
+    }
+    let entered = enter.await?;
+    if !caller.is_cancelled() {
+        return Ok(Some(entered));
+    }
+    let longest = attempts.iter().map(|attempt| attempt.ttl).max().unwrap_or_default();
+    session.remove(attempts, true, Clock::Boot.now() + longest).await?;
+    Ok(None)
+}
+
+/// Enters the queue. Returns the number of rings before it asked, and the queue.
 async fn enter(
     session: &Arc<Session>,
     attempt: &Arc<Attempt>,
     request: &Request,
-    deadline: Instant,
+    limit: Duration,
     caller: &lock_core::Attempt,
-) -> Result<Reply> {
+) -> Result<(u64, Reply)> {
     let own = slice::from_ref(attempt);
+    let (rings, deadline) = (session.book().rings, Clock::Boot.now() + limit);
     let call = || call("acquire", Rank::Ask, own, deadline, caller);
     let enter = |script: Script| script.acquire(request, attempt.id, session.id);
-    let reply = ask(session, own, call(), enter).await?;
-    if caller.is_cancelled() || !is_left_out(attempt, request, &reply.rows) {
-        return Ok(reply);
+    let mut reply = ask(session, own, call(), enter).await?;
+    let is_left_out = reply.rows.iter().all(|row| row.attempt != attempt.id);
+    if is_left_out && refused(request, &reply.rows).is_none() && !caller.is_cancelled() {
+        // Its counter is gone, or what was in the way has left meanwhile.
+        session.insist(call(), |script| schema::fill(script.0)).await?;
+        reply = ask(session, own, call(), enter).await?;
     }
-    // Its counter is gone, or what was in the way has left meanwhile.
-    session.insist(call(), |script| schema::fill(script.0)).await?;
-    ask(session, own, call(), enter).await
+    Ok((rings, reply))
 }
 
 /// A call that gives these attempts their entries.
@@ -151,20 +171,13 @@ async fn ask(
     reply
 }
 
-/// Whether the attempt is not in the queue, and nothing there is the reason.
-fn is_left_out(attempt: &Attempt, request: &Request, queue: &[Row]) -> bool {
+/// Why an attempt is not in this queue; `None` if nothing in it is the reason.
+fn refused(request: &Request, queue: &[Row]) -> Option<Error> {
     let kinds: Vec<_> = queue.iter().map(|row| row.kind).collect();
-    let is_welcome = match request.wait {
-        Wait::Try => judge(&kinds, request.kind) == Verdict::Admitted,
-        _ => other_limit(kinds, request.kind).is_none(),
-    };
-    is_welcome && queue.iter().all(|row| row.attempt != attempt.id)
-}
-
-/// Why the attempt is not in the queue.
-fn refused(request: &Request, queue: &[Row]) -> Error {
-    match other_limit(queue.iter().map(|row| row.kind), request.kind) {
-        Some(found) => limit_conflict(request, found),
-        None => Error::Contended { name: request.name.clone() },
+    if let Some(found) = other_limit(kinds.iter().copied(), request.kind) {
+        return Some(limit_conflict(request, found));
     }
+    let waits = judge(&kinds, request.kind) != Verdict::Admitted;
+    let is_barred = request.wait == Wait::Try && waits;
+    is_barred.then(|| Error::Contended { name: request.name.clone() })
 }

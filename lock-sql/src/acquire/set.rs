@@ -8,7 +8,7 @@ use std::{
 use lock_core::{Clock, Error, Instant, Result, keep::limits};
 use tokio::sync::OwnedMutexGuard;
 
-use super::{ask, call};
+use super::{alone, ask, call};
 use crate::{
     layout::row::Row,
     session::{Session, attempt::Attempt},
@@ -30,20 +30,15 @@ pub(crate) async fn acquire(
     let Some((_, caller)) = wishes.first() else { return Ok(Some(Vec::new())) };
     let limit =
         attempts.iter().map(|attempt| attempt.ttl).min().unwrap_or_default().min(limits::TRY);
-    let alone = session.alone(limit, caller, entrances(session, attempts)).await?;
-    if caller.is_cancelled() {
-        return Ok(None);
+    let enter = async {
+        let call = call("acquire", Rank::Ask, attempts, Clock::Boot.now() + limit, caller);
+        ask(session, attempts, call, |script: Script| script.acquire_all(wishes, session.id)).await
+    };
+    let passed = entrances(session, attempts);
+    match alone(session, attempts, limit, caller, passed, enter).await? {
+        Some(Reply { sent, rows, .. }) => granted(session, attempts, sent, &rows),
+        None => Ok(None),
     }
-    let call = call("acquire", Rank::Ask, attempts, Clock::Boot.now() + limit, caller);
-    let enter = |script: Script| script.acquire_all(wishes, session.id);
-    let Reply { sent, rows, .. } = ask(session, attempts, call, enter).await?;
-    if caller.is_cancelled() {
-        let longest = attempts.iter().map(|attempt| attempt.ttl).max().unwrap_or_default();
-        session.remove(attempts, true, Clock::Boot.now() + longest).await?;
-        return Ok(None);
-    }
-    drop(alone);
-    granted(session, attempts, sent, &rows)
 }
 
 /// Passes the entrance of each name, as a single lock's attempt does, in one order for all sets.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use lock_core::{
-    FencingToken, Holder, Kind, Leader, LockName, Observed, Result,
+    Error, FencingToken, Holder, Kind, Leader, LockName, Observed, Result,
     deadline::jitter,
     keep::{self, limits::UNREAD, observe::tell, wait::Waits},
 };
@@ -44,7 +44,7 @@ pub(crate) async fn observe(
     session: &Arc<Session>,
     name: &LockName,
 ) -> Result<mpsc::Receiver<Observed>> {
-    let bell = session.waiters.observers.bell(name);
+    let bell = session.observers.bell(name);
     session.listen();
     let mut observer = Observer {
         session: Arc::downgrade(session),
@@ -82,7 +82,7 @@ impl Observer {
     /// Looks until the database answers. Returns the change, if there is one.
     async fn look(&mut self) -> Result<Vec<Option<Leader>>> {
         loop {
-            let closed = || error::closed(self.dialect);
+            let closed = || Error::closed(self.dialect.store());
             let session = self.session.upgrade().ok_or_else(closed)?;
             let observe = session.script().observe(&self.name);
             let answer = session.database.run(Rank::Ask, &observe, LIMIT).await;

@@ -62,21 +62,17 @@ CREATE TABLE IF NOT EXISTS distlock_v1_entries (
 /// with a smaller one, a new attempt would come before a holder.
 pub(crate) fn fill(dialect: Dialect) -> String {
     let slots: Vec<_> = (0..dialect.slots()).map(|slot| format!("SELECT {slot} AS slot")).collect();
-    let (slots, newest) = (slots.join(" UNION ALL "), newest());
+    let greatest = |table| format!("SELECT MAX(token) AS token FROM distlock_v1_{table}");
+    let greatest = ["slots", "entries"].map(greatest).join(" UNION ALL ");
+    let slots = slots.join(" UNION ALL ");
     let (insert, unless) = match dialect {
         Dialect::MySql => ("INSERT IGNORE", ""),
         Dialect::Sqlite | Dialect::Postgres => ("INSERT", " ON CONFLICT DO NOTHING"),
     };
     format!(
-        "{insert} INTO distlock_v1_slots (slot, token) SELECT wanted.slot, {newest} \
+        "{insert} INTO distlock_v1_slots (slot, token) SELECT wanted.slot, \
+         (SELECT COALESCE(MAX(token), 0) FROM ({greatest}) AS present) \
          FROM ({slots}) AS wanted WHERE NOT EXISTS (SELECT 1 FROM distlock_v1_slots AS present \
          WHERE present.slot = wanted.slot){unless};\n"
     )
-}
-
-/// The greatest token that the tables show, as an expression for a statement.
-fn newest() -> String {
-    let of = |table| format!("SELECT MAX(token) AS token FROM distlock_v1_{table}");
-    let all = ["slots", "entries"].map(of).join(" UNION ALL ");
-    format!("(SELECT COALESCE(MAX(token), 0) FROM ({all}) AS present)")
 }

@@ -23,13 +23,6 @@ pub(crate) const PAUSES: Backoff = Backoff::new(Duration::from_millis(50), Durat
 const LONGEST_SPARE: Duration = Duration::from_secs(1);
 
 impl Session {
-    /// Registers a waiting attempt for looks at its queue.
-    pub(crate) fn wait(&self, attempt: &Arc<Attempt>, look: Look, rings: u64) {
-        if self.book().wait(attempt, look, rings) {
-            self.waiters.look_bell.notify_one();
-        }
-    }
-
     /// Looks at the queues that are due.
     pub(crate) async fn look(&self) {
         let mut due = self.book().take_looks(Clock::Boot.now());
@@ -66,12 +59,10 @@ impl Session {
         let answer = self.database.run(Rank::HandOver, &self.script().version(), LIMIT).await.ok();
         let version = answer.and_then(|(_, rows)| rows.number(0))?;
         let is_same = |seen: (u64, Instant)| seen.0 == version && now.since(seen.1) < LONGEST_SPARE;
-        let (spared, needed) = due
-            .drain(..)
-            .partition(|(_, look, _)| look.why == Why::Pace && look.seen.is_some_and(is_same));
-        *due = needed;
-        let (mut book, spared): (_, Vec<Due>) = (self.book(), spared);
-        for (name, look, _) in spared {
+        let is_spared =
+            |(_, look, _): &mut Due| look.why == Why::Pace && look.seen.is_some_and(is_same);
+        let mut book = self.book();
+        for (name, look, _) in due.extract_if(.., is_spared) {
             book.look_again(&name, look.after(now));
         }
         Some((version, now))

@@ -55,7 +55,7 @@ async fn listen(session: &Weak<Session>, mut listener: PgListener, broken: &Noti
     // Earlier pushes were missed.
     match session.upgrade() {
         Some(session) => {
-            session.waiters.ring_all();
+            session.ring_all();
             tokio::spawn(async move { session.check_held().await });
         }
         None => return,
@@ -97,8 +97,8 @@ fn heard(session: &Session, push: &PgNotification) {
         }
     } else if let Some(name) = name(payload) {
         match push.channel() {
-            OBSERVERS => session.waiters.observers.ring(&name),
-            _ => session.waiters.ring(&name),
+            OBSERVERS => session.observers.ring(&name),
+            _ => session.ring(&name),
         }
     }
 }

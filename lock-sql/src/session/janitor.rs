@@ -15,7 +15,7 @@ use super::{
     Session,
     attempt::{Attempt, Leaving},
 };
-use crate::{error, layout::dialect::Dialect};
+use crate::layout::dialect::Dialect;
 
 /// Most attempts that one request removes. PostgreSQL finds the next attempts of each of their
 /// queues, and keeps others out of these queues meanwhile.
@@ -45,7 +45,7 @@ impl Session {
             sending.run().await;
         }
         // There is no answer only if the runtime ends.
-        answer.await.unwrap_or_else(|_| Err(error::closed(self.dialect())))
+        answer.await.unwrap_or_else(|_| Err(Error::closed(self.dialect().store())))
     }
 
     /// Removes in the background what attempts of one request may have left.
@@ -83,7 +83,10 @@ impl Removes for Session {
         let now = Clock::Boot.now();
         let (late, batch): (Vec<_>, Vec<_>) =
             self.departures.take(TOGETHER).into_iter().partition(|one| one.deadline <= now);
-        late.into_iter().for_each(|one| one.tell(Err(too_late(self.dialect()))));
+        for one in late {
+            let why = "the database did not answer before the entry expired";
+            one.tell(Err(unavailable(self.dialect().store(), "release", Effect::None, why)));
+        }
         let Some(deadline) = batch.iter().map(|one| one.deadline).min() else { return };
         let doubtful = batch.iter().any(|one| one.what.doubtful);
         let attempts: Vec<_> = batch.iter().flat_map(|one| one.what.attempts.clone()).collect();
@@ -92,10 +95,4 @@ impl Removes for Session {
             Err(why) => self.departures.failed(batch, &why, Clock::Boot.now()),
         }
     }
-}
-
-/// The error of a departure that no request has reached in time.
-fn too_late(dialect: Dialect) -> Error {
-    let why = "the database did not answer before the entry expired";
-    unavailable(dialect.store(), "release", Effect::None, why)
 }

@@ -2,21 +2,20 @@
 
 pub(crate) mod attempt;
 pub(crate) mod book;
-mod insist;
 mod janitor;
 mod moves;
+mod neighbours;
 mod renewal;
 mod start;
-mod waiters;
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard, Weak},
     time::Duration,
 };
 
 use lock_core::{
-    Clock, Error, Instant, Kind, LockName, Reach, Result,
-    keep::{backoff::Backoff, cancel::unless_cancelled, departures::Departures, limits},
+    Clock, Effect, Error, Instant, Kind, LockName, Reach, Result,
+    keep::{backoff::Backoff, departures::Departures, errors::unavailable, limits, poison::lock},
 };
 use tokio::sync::{Notify, OwnedRwLockReadGuard, RwLock};
 use uuid::Uuid;
@@ -24,20 +23,22 @@ use uuid::Uuid;
 use self::{
     attempt::{Attempt, Leaving},
     book::Book,
-    waiters::{Neighbours, Waiters},
 };
 use crate::{
-    error,
+    election::observers::Observers,
+    error::{self, is_final, worded},
     layout::dialect::Dialect,
     wire::{
-        database::{Call, Database},
-        failure::{Failure, cancelled},
+        database::{Call, Database, Reply},
+        failure::Failure,
         process::{Shared, share},
         script::Script,
         turns::Rank,
     },
 };
 
+/// Pause between sendings of the same script.
+const PAUSE: Backoff = Backoff::new(Duration::from_millis(5), Duration::from_millis(250));
 /// How long a removal waits for its answer. The longest is longer than the server's own limit, so
 /// that a server that works has answered.
 const SHORTEST_REMOVAL: Duration = Duration::from_millis(100);
@@ -49,7 +50,8 @@ const CHUNK: usize = 500;
 pub(crate) struct Session {
     pub(crate) id: Uuid,
     pub(crate) database: Box<dyn Database>,
-    pub(crate) waiters: Arc<Waiters>,
+    book: Mutex<Book>,
+    pub(crate) observers: Observers,
     /// The clients of this process that use the same database; `None` where the database wakes
     /// them.
     neighbours: Option<Arc<Neighbours>>,
@@ -62,6 +64,8 @@ pub(crate) struct Session {
     /// Rings when a renewal is due earlier than before, another server has taken over, or the
     /// session ends.
     pub(crate) renewal_bell: Arc<Notify>,
+    /// Rings when a look is due earlier than before, or the session ends.
+    pub(crate) look_bell: Arc<Notify>,
     /// The pauses after looks that fail from now on.
     pub(crate) look_pauses: Mutex<Backoff>,
 }
@@ -81,28 +85,14 @@ impl Session {
 
     /// The client's attempts. The guard is never held across an await.
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
-        self.waiters.book()
+        lock(&self.book)
     }
 
     /// Makes `close` wait until the guard is dropped. Fails once `close` does not wait any more,
     /// but removes all attempts in the book.
     pub(crate) fn busy(&self) -> Result<OwnedRwLockReadGuard<()>> {
         let busy = self.busy.clone().try_read_owned();
-        busy.map_err(|_| error::closed(self.dialect()))
-    }
-
-    /// Makes the attempts of this process that wait in a queue look: this session has changed it.
-    pub(crate) fn changed(&self, name: &LockName) {
-        self.waiters.ring(name);
-        self.tell_neighbours(name);
-    }
-
-    /// Same as [`changed`](Self::changed), but only for the other clients. Where the server pushes,
-    /// it tells them itself.
-    pub(crate) fn tell_neighbours(&self, name: &LockName) {
-        if let Some(neighbours) = &self.neighbours {
-            neighbours.ring(&self.waiters, name);
-        }
+        busy.map_err(|_| Error::closed(self.dialect().store()))
     }
 
     /// Notes that the attempt holds the lock from now on.
@@ -121,17 +111,62 @@ impl Session {
         share(&self.entrances, name.clone(), Entrance::default)
     }
 
-    /// Waits until no other attempt of this client is in the entrance of a queue, or of several.
-    pub(crate) async fn alone<T>(
+    /// Sends a script until the database answers. Waits for its turn as long as the database
+    /// answers other requests. Fails with [`Error::Unavailable`](lock_core::Error::Unavailable) at the
+    /// deadline, or when the attempt is cancelled; its effect says whether the script may have been
+    /// executed. Fails with the database's error if it refuses the script for good.
+    pub(crate) async fn insist(
         &self,
-        patience: Duration,
-        caller: &lock_core::Attempt,
-        entrance: impl Future<Output = T>,
-    ) -> Result<T> {
-        let alone = self.database.turns().while_answered(patience, entrance);
-        let alone = unless_cancelled(Some(caller), alone).await;
-        let alone = alone.unwrap_or_else(|| Err(Failure::Down(cancelled())));
-        alone.map_err(|failure| failure.unsent(self.dialect(), "acquire"))
+        call: Call<'_>,
+        script: impl Fn(Script) -> String,
+    ) -> Result<Reply> {
+        let Call { op, rank, patience, mut deadline, caller } = call;
+        let (dialect, mut earlier, mut pause) = (self.dialect(), Effect::None, PAUSE);
+        let too_late =
+            |earlier, why| unavailable(dialect.store(), op, earlier, worded(dialect, why));
+        let is_closed = || caller.is_some() && self.book().attempts.is_closed();
+        loop {
+            let asked = Clock::Boot.now();
+            let turn = self.database.turn(rank, deadline.since(asked), caller).await;
+            let turn = turn.map_err(|failure| match failure {
+                Failure::Down(why) => too_late(earlier, why),
+                _ => Error::closed(dialect.store()),
+            })?;
+            deadline = deadline + Clock::Boot.now().since(asked);
+            if is_closed() {
+                return Err(Error::closed(dialect.store()));
+            }
+            // Written anew each time: it may name the time of day.
+            let script = script(self.script());
+            let failure = match self.database.run_in(turn, &script, patience).await {
+                Ok((sent, rows)) => return Ok(Reply { sent, rows, earlier }),
+                Err(failure) => failure,
+            };
+            let why = match failure {
+                Failure::Refused(why) if is_final(dialect, &why) => {
+                    return Err(error::after(earlier, error::convert(dialect, op, why)));
+                }
+                Failure::Lost(why) => {
+                    earlier = Effect::Unknown;
+                    why
+                }
+                Failure::Refused(why) => {
+                    if let Some(caller) = caller {
+                        caller.put_off(&why);
+                    }
+                    why
+                }
+                Failure::Down(why) => why,
+                failure => return Err(error::after(earlier, failure.unsent(dialect, op))),
+            };
+            if is_closed() {
+                return Err(Error::closed(dialect.store()));
+            }
+            if Clock::Boot.now() >= deadline || caller.is_some_and(|it| it.is_cancelled()) {
+                return Err(too_late(earlier, why));
+            }
+            pause.wait().await;
+        }
     }
 
     /// Removes attempts from their queues.
@@ -167,9 +202,9 @@ impl Session {
         // removal.
         self.database.refuse();
         drop(busy);
-        self.waiters.observers.ring_all();
+        self.observers.ring_all();
         self.renewal_bell.notify_one();
-        self.waiters.look_bell.notify_one();
+        self.look_bell.notify_one();
         self.database.quit().await;
         match result {
             // Closed before, perhaps by another caller at the same time.
@@ -182,9 +217,12 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.renewal_bell.notify_one();
-        self.waiters.look_bell.notify_one();
+        self.look_bell.notify_one();
     }
 }
+
+/// All clients of one database.
+type Neighbours = Mutex<Vec<Weak<Session>>>;
 
 /// The way into a queue, which one attempt of this client passes at a time.
 pub(crate) type Entrance = tokio::sync::Mutex<()>;

@@ -20,16 +20,12 @@ impl Session {
         self.database.moved_at() > self.book().checked
     }
 
-    /// See [`check_all`](Self::check_all).
+    /// If another server has taken over: has all attempts renewed now, as that one may not know the
+    /// newest ones. Looks at all queues, since pushes of the former server got lost.
     pub(super) fn check_moved(self: &Arc<Self>) {
-        if self.has_moved() {
-            self.check_all();
+        if !self.has_moved() {
+            return;
         }
-    }
-
-    /// Has all attempts renewed now: the server that took over may not know the newest ones. Looks
-    /// at all queues, since pushes of the former server got lost.
-    fn check_all(self: &Arc<Self>) {
         let (moved, now) = (self.database.moved_at(), Clock::Boot.now());
         let mut book = self.book();
         book.checked = moved;

@@ -26,7 +26,7 @@ impl Waits for Session {
     }
 
     async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
-        let renew = |script: Script| script.renew((attempt.id, attempt.undated()));
+        let renew = |script: Script| script.renew(&[(attempt.id, attempt.undated())], true);
         let Reply { sent, rows, .. } =
             self.insist(attempt.call("renew", Rank::Renew), renew).await?;
         Ok(rows.first().map(|row| {
@@ -121,7 +121,8 @@ impl Session {
     async fn renew_chunk(&self, attempts: &[Arc<Attempt>]) -> Result<usize, Failure> {
         let limit = attempts.iter().map(|attempt| attempt.patience()).min().unwrap_or_default();
         let own: Vec<_> = attempts.iter().map(|attempt| (attempt.id, attempt.undated())).collect();
-        let renew = self.script().renew_all(&own);
+        // The others must not wait for one that another transaction has locked.
+        let renew = self.script().renew(&own, false);
         let (sent, rows) = self.database.run(Rank::Renew, &renew, limit).await?;
         let alive: HashMap<_, _> = rows.iter().map(|row| (row.attempt, row)).collect();
         let (mut held, mut locked) = (0, 0);

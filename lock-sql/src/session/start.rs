@@ -5,10 +5,7 @@ use std::{sync::Arc, time::Duration};
 use lock_core::{Clock, Instant, Result, keep::due};
 use uuid::Uuid;
 
-use super::{
-    Session,
-    waiters::{Neighbours, Waiters},
-};
+use super::{Session, neighbours};
 #[cfg(feature = "postgres")]
 use crate::queue::pushes;
 use crate::{
@@ -18,31 +15,25 @@ use crate::{
 };
 
 impl Session {
-    /// Connects, once.
+    /// Connects, once, and starts the tasks that renew and look.
     pub(crate) async fn start(config: &SqlConfig) -> Result<Arc<Self>> {
         let database = open(config).await?;
-        let id = Uuid::new_v4();
         let session = Arc::new(Self {
-            id,
-            waiters: Waiters::new(id),
-            neighbours: database.known_as().map(Neighbours::of),
+            id: Uuid::new_v4(),
+            book: Default::default(),
+            observers: Default::default(),
+            neighbours: database.known_as().map(neighbours::of),
             renewal_bell: database.moved(),
+            look_bell: Arc::default(),
             database,
             entrances: Default::default(),
             busy: Arc::default(),
             departures: Default::default(),
             look_pauses: PAUSES.into(),
         });
-        if let Some(neighbours) = &session.neighbours {
-            neighbours.join(&session.waiters);
-        }
-        session.work();
-        Ok(session)
-    }
-
-    /// Starts the tasks that renew and look until the session is gone.
-    fn work(self: &Arc<Self>) {
-        let renewals = (Arc::downgrade(self), self.renewal_bell.clone());
+        session.join();
+        // They end when the session is gone.
+        let renewals = (Arc::downgrade(&session), session.renewal_bell.clone());
         tokio::spawn(due::run(
             Clock::Boot,
             renewals,
@@ -53,7 +44,7 @@ impl Session {
             },
             |session| async move { session.renew_due().await },
         ));
-        let looks = (Arc::downgrade(self), self.waiters.look_bell.clone());
+        let looks = (Arc::downgrade(&session), session.look_bell.clone());
         tokio::spawn(due::run(
             Clock::Boot,
             looks,
@@ -61,6 +52,7 @@ impl Session {
             |session: &Self| session.book().next_look(),
             |session| async move { session.look().await },
         ));
+        Ok(session)
     }
 
     /// Listens to pushes from now on. A client that neither waits nor holds needs no connection for

@@ -34,7 +34,7 @@ const IDLE: Duration = Duration::from_secs(20);
 /// library's pool: after each use it asks the server whether the connection is still there, which
 /// would double the requests.
 pub(crate) struct Connections<C: Link> {
-    hosts: Arc<Hosts<C>>,
+    pub(super) hosts: Arc<Hosts<C>>,
     /// The one that came back last is the last one. `None` once all have been ended: a connection
     /// that comes back then is ended, too.
     idle: Mutex<Option<Vec<Made<C>>>>,
@@ -65,8 +65,8 @@ pub(super) struct Made<C> {
     /// When it was last seen to work.
     pub(super) answered: Instant,
     pub(super) seat: OwnedSemaphorePermit,
-    /// How often another server had taken over when it was made.
-    pub(super) moves: u64,
+    /// When another server had taken over last, as of its making.
+    pub(super) moved: Option<Instant>,
     /// Whether the last script on it was a renewal.
     pub(super) renewed: bool,
     _alive: Alive,
@@ -82,6 +82,21 @@ impl Drop for Alive {
 }
 
 impl<C: Link> Connections<C> {
+    /// `most`: how many scripts run at once. As many again may run whose callers have given up.
+    pub(crate) fn new(hosts: Arc<Hosts<C>>, most: usize) -> Arc<Self> {
+        Arc::new(Self {
+            hosts,
+            idle: Mutex::new(Some(Vec::new())),
+            logins_from: Mutex::default(),
+            alive: Arc::default(),
+            seats: Arc::new(Semaphore::new(most)),
+            hang: tokio::sync::Mutex::default(),
+            broken: Arc::default(),
+            sweeper: Mutex::default(),
+            stragglers: Arc::new(Semaphore::new(most)),
+        })
+    }
+
     /// Takes an unused connection: often one comes back sooner than a new one is made.
     pub(super) async fn take(
         self: &Arc<Self>,
@@ -113,13 +128,13 @@ impl<C: Link> Connections<C> {
         let (connections, seat) = (self.clone(), seat.map_err(|_| Failure::Closed)?);
         let making = tokio::spawn(async move {
             let began = Clock::Boot.now();
-            let (Connected { connection, login, .. }, moves) =
+            let (Connected { connection, login, .. }, moved) =
                 connections.hosts.make(limit).await?;
             connections.alive.send_modify(|alive| *alive += 1);
             let _alive = Alive(connections.alive.clone());
             let answered = Clock::Boot.now();
             let renewed = false;
-            let made = Made { connection, began, login, answered, seat, moves, renewed, _alive };
+            let made = Made { connection, began, login, answered, seat, moved, renewed, _alive };
             connections.put_back(made);
             connections.sweep_later();
             Ok(())
@@ -129,27 +144,6 @@ impl<C: Link> Connections<C> {
             // The runtime ends.
             false => Err(Failure::Closed),
         })
-    }
-}
-
-impl<C: Link> Connections<C> {
-    /// `most`: how many scripts run at once. As many again may run whose callers have given up.
-    pub(crate) fn new(hosts: Arc<Hosts<C>>, most: usize) -> Arc<Self> {
-        Arc::new(Self {
-            hosts,
-            idle: Mutex::new(Some(Vec::new())),
-            logins_from: Mutex::default(),
-            alive: Arc::default(),
-            seats: Arc::new(Semaphore::new(most)),
-            hang: tokio::sync::Mutex::default(),
-            broken: Arc::default(),
-            sweeper: Mutex::default(),
-            stragglers: Arc::new(Semaphore::new(most)),
-        })
-    }
-
-    pub(super) fn hosts(&self) -> &Hosts<C> {
-        &self.hosts
     }
 
     /// Whether the server says that commits of this user wait for a standby. It is asked on a
@@ -170,15 +164,11 @@ impl<C: Link> Connections<C> {
         known.1
     }
 
-    fn alive(&self) -> usize {
-        *self.alive.borrow()
-    }
-
     /// Starts the task that ends unused connections, unless it runs or there is one connection.
     fn sweep_later(self: &Arc<Self>) {
         let mut sweeper = lock(&self.sweeper);
         let runs = sweeper.as_ref().is_some_and(|task| !task.is_finished());
-        if self.alive() > 1 && !runs && !self.is_refusing() {
+        if *self.alive.borrow() > 1 && !runs && !self.is_refusing() {
             *sweeper = Some(tokio::spawn(sweep(Arc::downgrade(self))).abort_handle());
         }
     }
@@ -221,7 +211,7 @@ impl<C: Link> Connections<C> {
 
     /// Whether a connection leads to the primary, by a login that works as far as is known.
     fn is_current(&self, made: &Made<C>) -> bool {
-        made.moves == self.hosts.moves() && made.began >= *lock(&self.logins_from)
+        made.moved == self.hosts.moved_at() && made.began >= *lock(&self.logins_from)
     }
 
     /// Keeps a connection for the next script if it is current, and else ends it.
@@ -313,7 +303,7 @@ async fn sweep<C: Link>(connections: Weak<Connections<C>>) {
         sleep(IDLE).await;
         let Some(connections) = connections.upgrade() else { return };
         connections.sweep();
-        if connections.alive() <= 1 {
+        if *connections.alive.borrow() <= 1 {
             return;
         }
     }

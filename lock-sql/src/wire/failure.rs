@@ -41,7 +41,7 @@ impl Failure {
         }
     }
 
-    /// There is no server that takes writes; there may be one soon.
+    /// There is no connection now, for this reason.
     pub(crate) fn down(why: &str) -> Self {
         Self::Down(sqlx::Error::Io(io::Error::other(why.to_owned())))
     }
@@ -64,7 +64,7 @@ impl Failure {
     /// The error of a request that has had no effect.
     pub(crate) fn unsent(self, dialect: Dialect, op: &'static str) -> Error {
         match self {
-            Self::Closed => error::closed(dialect),
+            Self::Closed => Error::closed(dialect.store()),
             Self::Barred(error) => error,
             Self::Login(why) => denied(dialect.store(), "connect", why),
             Self::Down(why) => {
@@ -74,8 +74,4 @@ impl Failure {
             Self::Lost(why) | Self::Refused(why) => error::not_sent(dialect, op, why),
         }
     }
-}
-
-pub(crate) fn cancelled() -> sqlx::Error {
-    sqlx::Error::Io(io::Error::other("nobody waits for the answer any more"))
 }

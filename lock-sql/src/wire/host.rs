@@ -18,7 +18,7 @@ pub(crate) struct Host<C: Link> {
     /// Its name and port, for people.
     pub(super) name: String,
     way: Way<C>,
-    logins: Logins<C::Options>,
+    pub(super) logins: Logins<C::Options>,
 }
 
 /// A connection to a host that takes writes.
@@ -38,12 +38,6 @@ impl<C: Link> Host<C> {
     /// Whether a login was one with other options than the current ones.
     pub(super) fn is_former(&self, login: u64) -> bool {
         (self.way)().is_ok_and(|current| hash(&current) != login)
-    }
-
-    /// The options that the host accepted last.
-    #[cfg(feature = "postgres")]
-    pub(super) fn accepted(&self) -> Option<C::Options> {
-        self.logins.last_accepted()
     }
 
     /// Connects with the options that are current now, and with those that the host accepted last

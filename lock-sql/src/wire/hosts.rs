@@ -6,12 +6,8 @@ use std::{
 };
 
 use lock_core::{Clock, Instant, Timeouts, keep::poison::lock, trace};
-#[cfg(feature = "postgres")]
-use tokio::time::timeout;
 use tokio::{sync::Notify, task::JoinSet};
 
-#[cfg(feature = "postgres")]
-use crate::wire::limit::GOODBYE;
 use crate::wire::{
     failure::Failure,
     host::{Connected, Host},
@@ -45,9 +41,7 @@ struct Place {
     /// The one that was found last.
     last: Option<usize>,
     origin: Option<Origin>,
-    /// How often another one has taken over.
-    moves: u64,
-    /// When that was seen last.
+    /// When it was seen last that another one has taken over.
     moved: Option<Instant>,
 }
 
@@ -76,69 +70,49 @@ impl<C: Link> Hosts<C> {
         }
     }
 
-    /// How often another server has taken over: a connection that was made before leads to the
-    /// former one.
-    pub(super) fn moves(&self) -> u64 {
-        lock(&self.place).moves
-    }
-
-    /// When that was seen last.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    /// When it was seen last that another server has taken over. A connection that was made when
+    /// this was another time leads to the former one.
     pub(super) fn moved_at(&self) -> Option<Instant> {
         lock(&self.place).moved
     }
 
-    /// Makes a connection, and returns it with the number of moves that it has seen. `limit` counts
-    /// where the configuration names no other one.
-    pub(super) async fn make(&self, limit: Duration) -> Result<(Connected<C>, u64), Failure> {
+    /// Makes a connection, and returns it with the time of the last move. `limit` counts where the
+    /// configuration names no other one.
+    pub(super) async fn make(
+        &self,
+        limit: Duration,
+    ) -> Result<(Connected<C>, Option<Instant>), Failure> {
         if let [host] = self.hosts.as_slice() {
             let limit = self.timeouts.connect.unwrap_or(limit);
             let connected = host.connect(limit).await?;
-            let moves = self.found(0, connected.origin);
-            return Ok((connected, moves));
+            let moved = self.found(0, connected.origin);
+            return Ok((connected, moved));
         }
         let each = self.timeouts.connect.unwrap_or(EACH);
-        if let Some((host, moves)) = self.primary() {
+        if let Some((host, moved)) = self.primary() {
             match host.connect(each).await {
                 Ok(connected) if !lock(&self.place).is_other(connected.origin) => {
-                    return Ok((connected, moves));
+                    return Ok((connected, moved));
                 }
                 // It fails, or its name leads to another server now.
-                _ => self.doubt(moves),
+                _ => self.doubt(moved),
             }
         }
         let _alone = self.choosing.lock().await;
         // Another connection may have found it meanwhile.
-        if let Some((host, moves)) = self.primary() {
-            return Ok((host.connect(each).await?, moves));
+        if let Some((host, moved)) = self.primary() {
+            return Ok((host.connect(each).await?, moved));
         }
         let (at, connected) = self.choose(each).await?;
-        let moves = self.found(at, connected.origin);
-        Ok((connected, moves))
-    }
-
-    /// Options with which the host that takes writes lets this client in, for a connection that the
-    /// library makes in its own way, and the number of moves. Unless it is the `first` one, a login
-    /// shows that they still do: the library repeats one that fails.
-    #[cfg(feature = "postgres")]
-    pub(super) async fn options(
-        &self,
-        limit: Duration,
-        first: bool,
-    ) -> Result<(C::Options, u64), Failure> {
-        if !first {
-            let (connected, _) = self.make(limit).await?;
-            let _ = timeout(GOODBYE, connected.connection.close()).await;
-        }
-        let accepted = self.primary().and_then(|(host, moves)| Some((host.accepted()?, moves)));
-        accepted.ok_or_else(|| Failure::down("no host takes writes"))
+        let moved = self.found(at, connected.origin);
+        Ok((connected, moved))
     }
 
     /// Makes the next connection ask all hosts, if there are several, unless another one has taken
     /// over meanwhile.
-    pub(super) fn doubt(&self, moves: u64) {
+    pub(super) fn doubt(&self, moved: Option<Instant>) {
         let mut place = lock(&self.place);
-        if place.moves == moves && self.hosts.len() > 1 {
+        if place.moved == moved && self.hosts.len() > 1 {
             place.primary = None;
         }
     }
@@ -148,9 +122,10 @@ impl<C: Link> Hosts<C> {
         self.primary().is_some_and(|(host, _)| host.is_former(login))
     }
 
-    fn primary(&self) -> Option<(&Host<C>, u64)> {
+    /// The host that takes writes, if it is known, and the time of the last move.
+    pub(super) fn primary(&self) -> Option<(&Host<C>, Option<Instant>)> {
         let place = *lock(&self.place);
-        Some((self.hosts.get(place.primary?)?, place.moves))
+        Some((self.hosts.get(place.primary?)?, place.moved))
     }
 
     /// Asks all hosts at once which of them takes writes.
@@ -194,16 +169,16 @@ impl<C: Link> Hosts<C> {
         *told = barred;
     }
 
-    /// Notes which host takes writes. Returns the number of moves. By its origin, a server that has
-    /// taken over is another one also behind the same name.
-    fn found(&self, at: usize, origin: Option<Origin>) -> u64 {
+    /// Notes which host takes writes. Returns the time of the last move. By its origin, a server
+    /// that has taken over is another one also behind the same name.
+    fn found(&self, at: usize, origin: Option<Origin>) -> Option<Instant> {
         let mut place = lock(&self.place);
         if place.is_other(origin) || place.last.is_some_and(|last| last != at) {
-            (place.moves, place.moved) = (place.moves + 1, Some(Clock::Boot.now()));
+            place.moved = Some(Clock::Boot.now());
             self.moved.notify_one();
         }
         *place =
             Place { primary: Some(at), last: Some(at), origin: origin.or(place.origin), ..*place };
-        place.moves
+        place.moved
     }
 }

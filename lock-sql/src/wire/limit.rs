@@ -36,14 +36,10 @@ impl Limit {
         Self { whole: self.whole.min(most.whole), end: self.end.min(most.end) }
     }
 
-    pub(crate) fn over(&self) -> sqlx::Error {
-        over(self.whole)
-    }
-
     /// Waits for `work` as long as there is time.
     pub(crate) async fn within<T>(&self, work: impl Future<Output = T>) -> sqlx::Result<T> {
         let left = self.end.since(Clock::Boot.now());
-        Clock::Boot.timeout(left, work).await.ok_or_else(|| self.over())
+        Clock::Boot.timeout(left, work).await.ok_or_else(|| over(self.whole))
     }
 }
 

@@ -88,6 +88,7 @@ impl<O: Clone + std::fmt::Debug> Logins<O> {
         }
     }
 
+    /// The options that the host accepted last.
     #[cfg(feature = "postgres")]
     pub(super) fn last_accepted(&self) -> Option<O> {
         lock(&self.state).accepted.clone()

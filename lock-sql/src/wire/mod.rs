@@ -23,7 +23,6 @@ pub(crate) mod process;
 mod remote;
 mod run;
 pub(crate) mod script;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod server;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;

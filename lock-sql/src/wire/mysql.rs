@@ -125,21 +125,20 @@ fn is_fit(settings: &BTreeMap<String, String>) -> Result<(), Failure> {
         settings.get(name).is_some_and(|set| set.eq_ignore_ascii_case(value))
     };
     let is_set = |name: &str| settings.contains_key(name) && !is(name, "OFF");
-    if is_set("wsrep_on") && !is("wsrep_provider", "none") {
-        return Err(Failure::Barred(error::unfit(Dialect::MySql, GALERA)));
-    }
     // The variables are there if the plugin is, also without a group.
     let is_in_group = settings.get("group_replication_group_name").is_some_and(|n| !n.is_empty());
-    if is_in_group && is("group_replication_single_primary_mode", "OFF") {
-        return Err(Failure::Barred(error::unfit(Dialect::MySql, SEVERAL_PRIMARIES)));
-    }
-    if is_set("log_bin") && is("binlog_format", "STATEMENT") {
-        return Err(Failure::Barred(error::unfit(Dialect::MySql, STATEMENTS)));
-    }
-    match is_set("read_only") || is_set("innodb_read_only") {
-        true => Err(Failure::down("the server is read-only (read_only): a replica?")),
-        false => Ok(()),
-    }
+    let unfit = if is_set("wsrep_on") && !is("wsrep_provider", "none") {
+        GALERA
+    } else if is_in_group && is("group_replication_single_primary_mode", "OFF") {
+        SEVERAL_PRIMARIES
+    } else if is_set("log_bin") && is("binlog_format", "STATEMENT") {
+        STATEMENTS
+    } else if is_set("read_only") || is_set("innodb_read_only") {
+        return Err(Failure::down("the server is read-only (read_only): a replica?"));
+    } else {
+        return Ok(());
+    };
+    Err(Failure::Barred(error::unfit(Dialect::MySql, unfit)))
 }
 
 /// Keeps the pool's settings, except the ones that this driver's statements rely on.

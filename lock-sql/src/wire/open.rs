@@ -10,13 +10,13 @@ use crate::wire::postgres::Postgres;
 use crate::wire::sqlite::Sqlite;
 use crate::{
     config::{SqlConfig, Target},
+    layout::dialect::Dialect,
     wire::{
         database::Database,
         own_client::{AnyPool, OwnPool},
+        server::prepare,
     },
 };
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-use crate::{layout::dialect::Dialect, wire::server::prepare};
 
 /// Connects, and creates the tables if there are none.
 pub(crate) async fn open(config: &SqlConfig) -> Result<Box<dyn Database>> {
@@ -40,7 +40,6 @@ pub(crate) async fn open(config: &SqlConfig) -> Result<Box<dyn Database>> {
             return Err(Error::Unsupported { store, what });
         }
     };
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
     if database.dialect() != Dialect::Sqlite {
         let connect = config.server().and_then(|server| server.timeouts.connect);
         prepare(&*database, connect.unwrap_or_default()).await?;

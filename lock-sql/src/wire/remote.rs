@@ -78,11 +78,11 @@ impl<C: Link> Database for Remote<C> {
     }
 
     fn moved(&self) -> Arc<Notify> {
-        self.connections.hosts().moved.clone()
+        self.connections.hosts.moved.clone()
     }
 
     fn moved_at(&self) -> Option<Instant> {
-        self.connections.hosts().moved_at()
+        self.connections.hosts.moved_at()
     }
 
     #[cfg(feature = "postgres")]

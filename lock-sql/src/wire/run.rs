@@ -14,8 +14,8 @@ use crate::{
     wire::{
         connections::{Connections, Made},
         database::{Answer, Database},
-        failure::{self, Failure},
-        limit::{GOODBYE, Limit},
+        failure::Failure,
+        limit::{GOODBYE, Limit, over},
         link::Link,
         turns::{Rank, Turn},
     },
@@ -35,7 +35,7 @@ impl dyn Database + '_ {
         caller: Option<&Attempt>,
     ) -> Result<Turn, Failure> {
         let turn = unless_cancelled(caller, self.turns().take(rank, patience)).await;
-        turn.unwrap_or_else(|| Err(Failure::Down(failure::cancelled())))
+        turn.unwrap_or_else(|| Err(Failure::down("nobody waits for the answer any more")))
     }
 
     /// Runs a script when it is its turn. Returns when it was sent, and all entries in its answer.
@@ -78,7 +78,7 @@ impl<C: Link> Connections<C> {
         let mut is_again = false;
         loop {
             let mut busy = self.busy(limit, turn).await?;
-            let limit = limit.at_most(self.hosts().timeouts.request);
+            let limit = limit.at_most(self.hosts.timeouts.request);
             let sent = Clock::Boot.now();
             let rows = busy.connection()?.fetch(stamp(script, sent));
             let error = match limit.within(rows).await {
@@ -130,7 +130,7 @@ impl<C: Link> Connections<C> {
         if limit.is_short() {
             // The caller would give up before the answer, and lose the connection.
             self.put_back(made);
-            return Err(Failure::Down(limit.over()));
+            return Err(Failure::Down(over(limit.whole)));
         }
         Ok(Busy { made: Some((made, turn)), connections: self.clone() })
     }
@@ -168,11 +168,11 @@ impl<C: Link> Drop for Busy<C> {
         let (Some((made, turn)), Ok(runtime)) = (self.made.take(), Handle::try_current()) else {
             return;
         };
-        let Made { connection, seat, moves, .. } = made;
+        let Made { connection, seat, moved, .. } = made;
         let connections = Arc::downgrade(&self.connections);
         match self.connections.stragglers.clone().try_acquire_owned() {
-            Ok(held) => drop(runtime.spawn(end(connection, moves, connections, held))),
-            Err(_) => drop(runtime.spawn(end(connection, moves, connections, (turn, seat)))),
+            Ok(held) => drop(runtime.spawn(end(connection, moved, connections, held))),
+            Err(_) => drop(runtime.spawn(end(connection, moved, connections, (turn, seat)))),
         }
     }
 }
@@ -182,7 +182,7 @@ impl<C: Link> Drop for Busy<C> {
 /// connection would stay there all the same.
 async fn end<C: Link>(
     mut connection: C,
-    moves: u64,
+    moved: Option<Instant>,
     connections: Weak<Connections<C>>,
     held: impl Send,
 ) {
@@ -194,7 +194,7 @@ async fn end<C: Link>(
     tokio::pin!(ended);
     while timeout(STALL, &mut ended).await.is_err() {
         let Some(connections) = connections.upgrade() else { break };
-        let is_left = connections.is_refusing() || connections.hosts().moves() != moves;
+        let is_left = connections.is_refusing() || connections.hosts.moved_at() != moved;
         if is_left || !connections.commits_hang(STALL / 2).await {
             break;
         }

@@ -26,6 +26,7 @@ pub(crate) async fn prepare(database: &dyn Database, connect: Duration) -> Resul
     let limit = LIMIT.max(connect * 2);
     let dialect = database.dialect();
     let (probe, tables, mut tries) = (Script(dialect).probe(), schema(dialect), 0);
+    let is = |why: &sqlx::Error, refusal| Refusal::of(dialect, why) == refusal;
     loop {
         let missing = match database.run(Rank::Ask, &probe, limit).await {
             Ok((_, rows)) if rows.number(0).is_some_and(|count| count >= dialect.slots()) => {
@@ -36,14 +37,16 @@ pub(crate) async fn prepare(database: &dyn Database, connect: Duration) -> Resul
                 let filled = database.run(Rank::Ask, &fill(dialect), LIMIT).await;
                 return filled.map(drop).map_err(|failure| failure.unsent(dialect, "connect"));
             }
-            Err(failure) => failure,
+            Err(Failure::Refused(why))
+                if is(&why, Refusal::NoTable) || is(&why, Refusal::Denied) =>
+            {
+                Failure::Refused(why)
+            }
+            Err(failure) => return Err(failure.unsent(dialect, "connect")),
         };
-        if !matches!(refusal(dialect, &missing), Some(Refusal::NoTable | Refusal::Denied)) {
-            return Err(missing.unsent(dialect, "connect"));
-        }
         match database.run(Rank::Ask, &tables, LIMIT).await {
-            Err(failure) if refusal(dialect, &failure) == Some(Refusal::Denied) => {
-                return Err(denied(dialect, failure));
+            Err(Failure::Refused(why)) if is(&why, Refusal::Denied) => {
+                return Err(denied(dialect, why));
             }
             Err(failure) if tries == TRIES => return Err(failure.unsent(dialect, "connect")),
             Err(_) => sleep(jitter(PAUSE)).await,
@@ -54,14 +57,7 @@ pub(crate) async fn prepare(database: &dyn Database, connect: Duration) -> Resul
     }
 }
 
-/// Why the database refused, if there was a connection.
-fn refusal(dialect: Dialect, failure: &Failure) -> Option<Refusal> {
-    let Failure::Refused(error) = failure else { return None };
-    Some(Refusal::of(dialect, error))
-}
-
-fn denied(dialect: Dialect, failure: Failure) -> Error {
-    let Failure::Refused(why) = failure else { return failure.unsent(dialect, "connect") };
+fn denied(dialect: Dialect, why: sqlx::Error) -> Error {
     let source = format!(
         "{}; the locks' tables are missing or closed to this user, who may not create them: let \
          somebody run what `distlock schema --store {store}:` prints (lock_sql::schema in Rust), and grant \

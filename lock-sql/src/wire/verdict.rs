@@ -1,10 +1,5 @@
 //! Which of several hosts is the one to write to.
 
-use lock_core::{
-    Effect, Error,
-    keep::errors::{denied, rejected},
-};
-
 use crate::{error, layout::dialect::Dialect, wire::failure::Failure};
 
 /// Where a server's data comes from, where the server tells.
@@ -28,7 +23,16 @@ pub(super) fn judge(
     match takers {
         [] => Err(none(dialect, failed)),
         [(name, origin)] => match (known, origin) {
-            (Some(known), Some(origin)) => follows(dialect, name, known, *origin),
+            (Some(known), Some(origin)) if origin.system != known.system => {
+                Err(strangers(dialect, name, "the last primary"))
+            }
+            (Some(known), Some(origin)) if origin.timeline < known.timeline => {
+                Err(Failure::down(&format!(
+                    "{name} is a former primary that still takes writes (timeline {} after {})",
+                    origin.timeline, known.timeline
+                )))
+            }
+            // It continues what the last one has written.
             _ => Ok(()),
         },
         [(one, first), (other, second), ..] => match (first, second) {
@@ -39,20 +43,6 @@ pub(super) fn judge(
                 "{one} and {other} both take writes: the former primary is not fenced"
             ))),
         },
-    }
-}
-
-/// Checks that a server continues what the last one has written.
-fn follows(dialect: Dialect, name: &str, known: Origin, origin: Origin) -> Result<(), Failure> {
-    if origin.system != known.system {
-        return Err(strangers(dialect, name, "the last primary"));
-    }
-    match origin.timeline < known.timeline {
-        true => Err(Failure::down(&format!(
-            "{name} is a former primary that still takes writes (timeline {} after {})",
-            origin.timeline, known.timeline
-        ))),
-        false => Ok(()),
     }
 }
 
@@ -80,16 +70,10 @@ fn none(dialect: Dialect, mut failed: Vec<(String, Failure)>) -> Failure {
 
 /// The same failure with the host's name.
 fn at(dialect: Dialect, host: &str, failure: Failure) -> Failure {
-    if let Failure::Login(why) = failure {
-        return Failure::Login(format!("{host}: {why}"));
+    match failure {
+        Failure::Login(why) => Failure::Login(format!("{host}: {why}")),
+        failure => Failure::Barred(error::about(host, failure.unsent(dialect, "connect"))),
     }
-    Failure::Barred(match failure.unsent(dialect, "connect") {
-        Error::Denied { store, op, source } => denied(store, op, format!("{host}: {source}")),
-        Error::Rejected { store, op, source, .. } => {
-            rejected(store, op, Effect::None, format!("{host}: {source}"))
-        }
-        error => error,
-    })
 }
 
 #[cfg(test)]

@@ -116,7 +116,8 @@ pub(crate) async fn enter_all<'a>(
             Err(error) => {
                 let error = ZkError::from(error);
                 if error::meaning(&error) == Meaning::Unanswered {
-                    all.iter().for_each(|acquire| acquire.doubt());
+                    let doubt = |a: &&Acquire| session.doubt(&a.directory, a.attempt.id);
+                    all.iter().for_each(doubt);
                 }
                 session.again("create", error).await?;
                 let Some(nodes) = find_all(all).await? else { continue };

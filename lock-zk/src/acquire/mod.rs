@@ -27,7 +27,7 @@
 //!              refused                the session's janitor deletes it later
 //!
 //! leave      delete the node, or after a create without an answer what a list behind a sync shows
-//!              no answer, refused     as for a release; after no answer also doubt
+//!              no answer, refused     as for a release; without a known node: doubt
 //!
 //! All of these end with the session, which takes its nodes along: when the server, a TTL without
 //! answers, or a raise of the token floor ends it. Holders are told, and waiters get an error. An
@@ -283,25 +283,30 @@ impl Acquire {
     /// Removes all that the attempt may have left. If the removal fails, the session's janitor does
     /// it later.
     pub(crate) async fn leave(&self) {
-        let (session, id) = (&self.session, self.caller.id());
-        let leftover = match self.attempt.node() {
-            Some(node) => Leftover::Node(node.path.clone()),
-            None if self.attempt.was_asked() => Leftover::Attempt(self.directory.clone(), id),
+        let (session, node) = (&self.session, self.attempt.node());
+        let removed = match node {
+            Some(node) => session.remove(&node.path).await.map(drop),
+            None if self.attempt.was_asked() => self.remove_all().await,
             None => return self.left(),
         };
-        if session.clear(&leftover).await.is_err() && !session.is_over() {
-            session.left.add(leftover);
-        }
-        // The creation may be one of the requests that got no answer.
-        if self.attempt.node().is_none() && session.broke_since(self.began) {
-            self.doubt();
-        }
         self.left();
+        let is_left = removed.is_err() && !session.is_over();
+        match node {
+            Some(node) if is_left => session.left.add(Leftover::Node(node.path.clone())),
+            // The creation may be one of the requests that got no answer.
+            None if is_left || session.broke_since(self.began) => {
+                session.doubt(&self.directory, self.attempt.id);
+            }
+            _ => {}
+        }
     }
 
-    /// Expects a node later than it may come: see [`Session::doubt`].
-    fn doubt(&self) {
-        self.session.doubt(&self.directory, self.attempt.id);
+    /// Removes all nodes that the attempt may have, as far as a list shows them.
+    async fn remove_all(&self) -> Result<()> {
+        for name in self.session.nodes_of(&self.directory, self.attempt.id).await? {
+            self.session.remove(&format!("{}/{name}", self.directory)).await?;
+        }
+        Ok(())
     }
 
     /// Marks the attempt as gone: nothing of it is left in the store.

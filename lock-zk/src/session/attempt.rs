@@ -1,6 +1,9 @@
 //! What this process knows of one attempt, from before the request for its node to its end.
 
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, OnceLock},
+};
 
 use lock_core::{
     FencingToken, Instant, Kind, LossReason, Request, Term, Validity, keep::poison::lock,
@@ -89,19 +92,13 @@ pub(crate) enum News {
 pub(crate) enum Leftover {
     /// A node.
     Node(String),
-    /// All nodes that an attempt may have left in a directory.
-    Attempt(String, Uuid),
-    /// Nodes that an unanswered creation of an attempt may make in a directory, until this moment:
-    /// see [`Session::doubt`](super::Session::doubt).
-    Late(String, Uuid, Instant),
+    /// Nodes in a directory that attempts may have left, or that their unanswered creations may
+    /// still make.
+    Late(String, Late),
 }
 
-impl Leftover {
-    /// Whether more may come after a look that began at this moment.
-    pub(super) fn may_come_after(&self, look: Instant) -> bool {
-        matches!(self, Self::Late(_, _, until) if look < *until)
-    }
-}
+/// Until when nodes of these attempts may come: see [`Session::doubt`](super::Session::doubt).
+pub(crate) type Late = HashMap<Uuid, Instant>;
 
 impl Attempt {
     pub(crate) fn new(id: Uuid, request: Request) -> Self {

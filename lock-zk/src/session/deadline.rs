@@ -51,11 +51,11 @@ impl Deadline {
 
     /// Records whether the server of this connection stands alone.
     pub(crate) fn set_standalone(&self, standalone: bool) {
-        self.state().evidence.set_standalone(standalone);
+        self.state().evidence.standalone = standalone;
     }
 
     pub(crate) fn is_standalone(&self) -> bool {
-        self.state().evidence.is_standalone()
+        self.state().evidence.standalone
     }
 
     /// Whether it is too short for an ensemble, and its server is not known to stand alone.
@@ -72,7 +72,7 @@ impl Deadline {
     /// something beside an ensemble.
     pub(crate) fn due(&self) -> (Instant, bool) {
         let state = self.state();
-        match state.used.is_some() && !state.evidence.is_standalone() {
+        match state.used.is_some() && !state.evidence.standalone {
             true => (state.wrote + self.pace(), true),
             false => (state.heard + self.pace(), false),
         }

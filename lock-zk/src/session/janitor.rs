@@ -2,28 +2,29 @@
 //! lost in an outage. And nodes that come late. One task per session, several nodes per request.
 
 use std::{
+    collections::HashMap,
     sync::{Arc, Weak},
     time::Duration,
 };
 
 use futures_util::future::join_all;
-use lock_core::{
-    Clock, Error,
-    keep::{leftovers::Leftovers, pool::WeakPool},
-};
+use lock_core::{Clock, keep::leftovers::Leftovers};
 
-use crate::session::{Session, attempt::Leftover};
+use crate::session::{
+    Session,
+    attempt::{Late, Leftover},
+};
 
 /// How many nodes one request removes.
 const AT_ONCE: usize = 64;
 /// The pause before a try, so that one request removes all losses of the same moment.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Removes what attempts have left until the session is dropped. Dropping the future ends the work:
-/// the end of a session removes all of its nodes.
+/// Removes what attempts have left until the session is dropped. `retire` lets the session take no
+/// new locks. Dropping the future ends the work: the end of a session removes all of its nodes.
 pub(crate) async fn work(
     session: Weak<Session>,
-    pool: WeakPool<Session, Arc<Error>>,
+    retire: impl Fn(&Arc<Session>),
     left: Arc<Leftovers<Leftover>>,
 ) {
     loop {
@@ -35,7 +36,7 @@ pub(crate) async fn work(
             // Other locks of this session live on, and new ones get another session. So this
             // session can end when its last lock is released, and its end removes the node.
             let Some(alive) = session.upgrade() else { return };
-            pool.retire(&alive);
+            retire(&alive);
         }
         left.refused([refused, awaited].concat(), Clock::Boot.now());
     }
@@ -47,29 +48,37 @@ async fn remove(
     leftovers: Vec<Leftover>,
 ) -> (Vec<Leftover>, Vec<Leftover>) {
     let (mut refused, mut awaited) = (Vec::new(), Vec::new());
-    // Nodes that stand alone go with one request.
-    let is_node = |leftover: &Leftover| matches!(leftover, Leftover::Node(_));
-    let (nodes, others): (Vec<_>, Vec<_>) = leftovers.into_iter().partition(is_node);
-    for some in nodes.chunks(AT_ONCE).chain(others.chunks(AT_ONCE)) {
+    let (mut nodes, mut late) = (Vec::new(), HashMap::<_, Late>::new());
+    for leftover in leftovers {
+        match leftover {
+            Leftover::Node(path) => nodes.push(path),
+            // One list of a directory shows the nodes of all attempts. Of each the newest time
+            // counts, which comes last.
+            Leftover::Late(directory, attempts) => {
+                late.entry(directory).or_default().extend(attempts)
+            }
+        }
+    }
+    for some in nodes.chunks(AT_ONCE) {
         let Some(alive) = session.upgrade() else { break };
-        let paths = some.iter().map(|leftover| match leftover {
-            Leftover::Node(path) => Some(path.as_str()),
-            Leftover::Attempt(..) | Leftover::Late(..) => None,
-        });
-        let nodes: Option<Vec<_>> = paths.collect();
-        if let Some(nodes) = nodes.filter(|nodes| nodes.len() > 1)
-            && alive.remove_all(&nodes).await
-        {
+        let paths: Vec<_> = some.iter().map(String::as_str).collect();
+        if paths.len() > 1 && alive.remove_all(&paths).await {
             continue;
         }
+        let removed = join_all(paths.iter().map(|path| alive.remove(path))).await;
+        let failed = some.iter().zip(removed).filter(|(_, removed)| removed.is_err());
+        refused.extend(failed.map(|(path, _)| Leftover::Node(path.clone())));
+    }
+    let late: Vec<_> = late.into_iter().collect();
+    for some in late.chunks(AT_ONCE) {
+        let Some(alive) = session.upgrade() else { break };
         // Together: the nodes of lost locks, which come next, must not wait for each single look.
-        let look = Clock::Boot.now();
-        let cleared = join_all(some.iter().map(|leftover| alive.clear(leftover))).await;
-        for (leftover, cleared) in some.iter().zip(cleared) {
-            match cleared {
-                Err(_) => refused.push(leftover.clone()),
-                Ok(()) if leftover.may_come_after(look) => awaited.push(leftover.clone()),
-                Ok(()) => {}
+        let looks = some.iter().map(|(directory, late)| alive.clear(directory, late));
+        for ((directory, late), more) in some.iter().zip(join_all(looks).await) {
+            match more {
+                Err(_) => refused.push(Leftover::Late(directory.clone(), late.clone())),
+                Ok(more) if more.is_empty() => {}
+                Ok(more) => awaited.push(Leftover::Late(directory.clone(), more)),
             }
         }
     }

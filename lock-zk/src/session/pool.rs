@@ -133,8 +133,11 @@ impl Sessions {
         let session = Arc::new(session);
         let weak = Arc::downgrade(&session);
         let reconnected = Arc::new(Notify::new());
-        let (pool, left) = (self.pool.downgrade(), session.left.clone());
-        self.spawn(&session, janitor::work(weak.clone(), pool, left));
+        let (sessions, left) = (Arc::downgrade(self), session.left.clone());
+        let retire = move |session: &Arc<Session>| {
+            let _ = sessions.upgrade().map(|sessions| sessions.pool.retire(session));
+        };
+        self.spawn(&session, janitor::work(weak.clone(), retire, left));
         self.spawn(&session, renewal::renew(weak.clone(), reconnected.clone()));
         self.spawn(&session, deletions::watch(weak.clone(), session.unwatched.first.clone()));
         self.spawn(&session, deletions::look(weak.clone(), session.unwatched.crowded.clone()));

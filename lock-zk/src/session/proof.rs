@@ -46,7 +46,7 @@ type Proof = Instant;
 pub(crate) struct Evidence {
     tick: Duration,
     /// The server of this connection stands alone: no leader is over it.
-    standalone: bool,
+    pub(crate) standalone: bool,
     /// Send and answer times, in order. All but the first were answered within a tick before the
     /// newest was sent.
     touches: VecDeque<(Instant, Instant)>,
@@ -64,15 +64,6 @@ impl Evidence {
     /// the session then.
     pub(crate) fn of_handshake(tick: Duration, sent: Instant) -> (Self, Proof) {
         (Self { tick, standalone: false, touches: VecDeque::new(), writes: VecDeque::new() }, sent)
-    }
-
-    /// Records whether the server stands alone.
-    pub(crate) fn set_standalone(&mut self, standalone: bool) {
-        self.standalone = standalone;
-    }
-
-    pub(crate) fn is_standalone(&self) -> bool {
-        self.standalone
     }
 
     /// Records a read that was sent at `sent` and answered at `answered`.
@@ -206,10 +197,10 @@ mod tests {
     #[test]
     fn every_answer_of_a_standalone_server_proves_its_send_time() {
         let mut evidence = evidence();
-        evidence.set_standalone(true);
+        evidence.standalone = true;
         assert_eq!(evidence.read(at(3), at(4)), Some(at(3)));
         assert_eq!(evidence.committed(at(5), at(6)), Some(at(5)));
-        evidence.set_standalone(false);
+        evidence.standalone = false;
         assert_eq!(evidence.read(at(7), at(8)), None);
     }
 

@@ -3,11 +3,13 @@
 //! All of them end: with an answer, or with the session, which takes its ephemeral nodes along.
 
 use std::{
+    collections::HashMap,
     ops::ControlFlow::{self, Break, Continue},
     sync::Arc,
     time::Duration,
 };
 
+use futures_util::future::join_all;
 use lock_core::{Clock, Result, deadline::jitter, keep::poison::lock};
 use uuid::Uuid;
 use zookeeper_client::{Error as ZkError, Stat};
@@ -17,7 +19,7 @@ use crate::{
     layout::{child, floor::Above, listing, path},
     session::{
         Session,
-        attempt::{Attempt, Leftover, Node},
+        attempt::{Attempt, Late, Leftover, Node},
     },
     wire::{
         requests::{Answer, Exchange, Lane},
@@ -29,6 +31,8 @@ use crate::{
 /// has too many.
 const PAUSE: Duration = Duration::from_millis(50);
 const THROTTLED: Duration = Duration::from_millis(500);
+/// How many late nodes are deleted at a time.
+const REMOVED_AT_ONCE: usize = 64;
 
 /// Returns the pause after this failure.
 pub(super) fn pause_after(failure: &ZkError) -> Duration {
@@ -95,30 +99,33 @@ impl Session {
     /// carried out.
     pub(crate) fn doubt(&self, directory: &str, attempt: Uuid) {
         let until = Clock::Boot.now() + self.deadline.lateness();
-        self.left.add(Leftover::Late(directory.to_owned(), attempt, until));
+        self.left.add(Leftover::Late(directory.to_owned(), Late::from([(attempt, until)])));
     }
 
-    /// Whether a node may be the one by which an attempt of this session waits or holds.
-    fn is_needed(&self, attempt: Uuid, child: &str) -> bool {
-        let attempts = lock(&self.attempts);
-        attempts
-            .get(&attempt)
-            .is_some_and(|attempt| attempt.node().is_none_or(|node| node.name() == child))
-    }
-
-    /// Deletes the nodes that an attempt may have left.
-    pub(crate) async fn clear(&self, leftover: &Leftover) -> Result<()> {
-        let (directory, attempt, is_late) = match leftover {
-            Leftover::Node(path) => return self.remove(path).await.map(drop),
-            Leftover::Attempt(directory, attempt) => (directory, *attempt, false),
-            Leftover::Late(directory, attempt, _) => (directory, *attempt, true),
-        };
-        for name in self.nodes_of(directory, attempt).await? {
-            if !(is_late && self.is_needed(attempt, &name)) {
-                self.remove(&format!("{directory}/{name}")).await?;
-            }
+    /// Looks once for nodes that may have come late, and deletes those by which none of the attempts
+    /// waits or holds. Returns the attempts of which more may come.
+    pub(super) async fn clear(&self, directory: &str, late: &Late) -> Result<Late> {
+        let look = Clock::Boot.now();
+        let known = |id: &Uuid| Some((*id, lock(&self.attempts).get(id)?.clone()));
+        let own: HashMap<_, _> = late.keys().filter_map(known).collect();
+        // Any node may become that of an attempt without one: this look spares all of them.
+        let enters = |id: &Uuid| own.get(id).is_some_and(|attempt| attempt.node().is_none());
+        let mut more = late.clone();
+        more.retain(|id, until| look < *until || enters(id));
+        let mut children = self.list_after_sync(directory, Lane::First).await?;
+        children.retain(|child| {
+            let is_own = |own: &Arc<Attempt>| own.node().is_none_or(|node| node.name() == child);
+            let id = child::attempt(child).filter(|id| late.contains_key(id));
+            id.is_some_and(|id| !own.get(&id).is_some_and(is_own))
+        });
+        // Several at a time, and one that is refused does not keep the others.
+        let mut result = Ok(());
+        for some in children.chunks(REMOVED_AT_ONCE) {
+            let paths: Vec<_> = some.iter().map(|child| format!("{directory}/{child}")).collect();
+            let removed = join_all(paths.iter().map(|path| self.remove(path))).await;
+            result = removed.into_iter().fold(result, |before, one| before.and(one.map(drop)));
         }
-        Ok(())
+        result.map(|()| more)
     }
 
     /// Returns the names of all nodes of an attempt, first comer first.

@@ -55,7 +55,7 @@ pub(crate) struct Watch(pub(super) Option<(OneshotWatcher, OwnedSemaphorePermit)
 /// The event of a watch, for several tasks to see. The client crate passes events on in the
 /// server's order, but the tasks run in any order: a task that sees one event asks here whether
 /// another one came before it.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Event {
     event: Shared<BoxFuture<'static, EventType>>,
     /// `Shared` says *not yet* while another task polls it.
@@ -96,12 +96,6 @@ impl Event {
     pub(crate) fn now(self) -> Option<EventType> {
         let _alone = lock(&self.one_asks);
         self.event.now_or_never()
-    }
-}
-
-impl std::fmt::Debug for Event {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Event").finish_non_exhaustive()
     }
 }
 

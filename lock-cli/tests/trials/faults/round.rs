@@ -75,9 +75,10 @@ impl Round<'_> {
         let mut newer = working(&mut next, log, self.token).await;
         // The silence may end the waiter, too: no reply, or its place is gone. If its place is younger
         // than the holder's lock, it may outlive the silence.
-        if matches!(fault, Fault::StoreStopped) && newer.is_err() {
+        if let (Fault::StoreStopped, Err(late)) = (fault, &newer) {
             let status = next.process.try_wait().map_err(|error| error.to_string())?;
-            let code = status.ok_or("it waits on")?.code();
+            let Some(status) = status else { return Err(format!("{late}, and it has not ended")) };
+            let code = status.code();
             if ![Some(69), Some(79)].contains(&code) {
                 return Err(format!("the next one ended with {code:?}"));
             }

@@ -8,18 +8,15 @@ use crate::{
     api::{lock::attempt::ANSWER_LIMIT, run::while_held},
 };
 
-#[allow(unused_imports, reason = "for the documentation")]
-use crate::Lock;
-
 impl LockSet {
     /// Waits until it has all of the locks. Locks that it gets earlier are held meanwhile, and
     /// given back if the acquire fails.
     ///
     /// # Errors
     ///
-    /// Same as [`Lock::acquire`]; the limit of [`wait`](Self::wait) is for all of them together.
-    /// [`Error::Lost`] if one was lost while it waited for the others, or before the caller polled
-    /// again.
+    /// Same as [`Lock::acquire`](crate::Lock::acquire); the limit of [`wait`](Self::wait) is for
+    /// all of them together. [`Error::Lost`] if one was lost while it waited for the others, or
+    /// before the caller polled again.
     pub fn acquire(&self) -> BoxFuture<'static, Result<LockSetGuard>> {
         let set = self.clone();
         Box::pin(async move {
@@ -44,8 +41,8 @@ impl LockSet {
     ///
     /// # Errors
     ///
-    /// Same as [`Lock::try_acquire`]; if the names are taken one after the other, its limit is for
-    /// each. [`Error::Lost`] as for [`acquire`](Self::acquire).
+    /// Same as [`Lock::try_acquire`](crate::Lock::try_acquire); if the names are taken one after
+    /// the other, its limit is for each. [`Error::Lost`] as for [`acquire`](Self::acquire).
     pub fn try_acquire(&self) -> BoxFuture<'static, Result<Option<LockSetGuard>>> {
         let set = self.clone();
         Box::pin(async move {
@@ -65,7 +62,7 @@ impl LockSet {
 
     /// Waits until it has all of the locks, does the work while they are held, and releases them.
     /// If one is lost, the work is dropped at its next await point and never polled again, like
-    /// [`Lock::run`].
+    /// [`Lock::run`](crate::Lock::run).
     ///
     /// ```no_run
     /// # async fn transfer(_: i64, _: i64) {}

@@ -133,7 +133,8 @@ async fn grant_all(
 ) -> Result<Step> {
     let started = client.clock.now();
     let answer = client.driver.try_all(wishes.clone()).await;
-    if answer.is_ok() {
+    // A cancelled attempt ends without an answer of the store.
+    if answer.is_ok() && !wishes.iter().any(|(_, attempt)| attempt.is_cancelled()) {
         client.heard.hear();
     }
     let leases = match answer {

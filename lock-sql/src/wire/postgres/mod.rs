@@ -16,6 +16,7 @@ use sqlx::{
     postgres::{PgConnectOptions, PgListener, PgPoolOptions, PgSslMode},
     raw_sql,
 };
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use self::{
@@ -29,7 +30,7 @@ use crate::{
     wire::{
         failure::Failure,
         hosts::Hosts,
-        limit::Limit,
+        limit::{GOODBYE, Limit},
         link::Link,
         own_client,
         remote::{Remote, hosts, set, texts},
@@ -145,17 +146,23 @@ fn options(server: &Server, host: &str, port: u16) -> Result<PgConnectOptions, E
 
 /// Makes the connection by which pushes come, one per client, and listens to them. `limit` counts
 /// where the configuration names no `connect_timeout`. After a failure, the next call asks all
-/// hosts.
+/// hosts. Unless this is the `first` call, a login shows that the host still lets this client in:
+/// the library repeats one that fails.
 pub(crate) async fn listen(
     id: Uuid,
     hosts: &Hosts<PgConnection>,
     limit: Duration,
     first: bool,
 ) -> Result<PgListener, Failure> {
-    let (options, moves) = hosts.options(limit, first).await?;
+    if !first {
+        let (connected, _) = hosts.make(limit).await?;
+        let _ = timeout(GOODBYE, connected.connection.close()).await;
+    }
+    let accepted = hosts.primary().and_then(|(host, at)| Some((host.logins.last_accepted()?, at)));
+    let (options, moved) = accepted.ok_or_else(|| Failure::down("no host takes writes"))?;
     let limit = Limit::new(hosts.timeouts.connect.unwrap_or(limit));
     let listener = limit.within(listen_with(id, options)).await;
-    listener.flatten().inspect_err(|_| hosts.doubt(moves)).map_err(Failure::Down)
+    listener.flatten().inspect_err(|_| hosts.doubt(moved)).map_err(Failure::Down)
 }
 
 async fn listen_with(id: Uuid, options: PgConnectOptions) -> sqlx::Result<PgListener> {

@@ -7,41 +7,31 @@ use super::Script;
 use crate::layout::dialect::Dialect;
 
 impl Script {
-    /// Renews the entry of an attempt if it is still alive, and returns it. Also records when it was
-    /// granted, if that is given.
-    pub(crate) fn renew(self, attempt: (Uuid, Option<Instant>)) -> String {
-        let (id, now, dated) = (self.id(attempt.0), self.0.now(), self.dated(&[attempt]));
-        let renew = format!(
-            "UPDATE distlock_v1_entries AS renewed SET expires = {now} + ttl{dated} \
-             WHERE attempt IN ({id}) AND expires > {now}; "
-        );
-        renew + &self.alive(&id)
-    }
-
-    /// Same as [`renew`](Self::renew) for several entries. One that another transaction has locked
-    /// is left as it is: the others must not wait for it.
-    pub(crate) fn renew_all(self, attempts: &[(Uuid, Option<Instant>)]) -> String {
+    /// Renews the entries of attempts that are still alive, and returns them. Also records when
+    /// they were granted, where that is given. Unless it `waits`, an entry that another transaction has
+    /// locked is left as it is.
+    pub(crate) fn renew(self, attempts: &[(Uuid, Option<Instant>)], waits: bool) -> String {
         let (ids, now) = (self.ids(attempts.iter().map(|(id, _)| *id)), self.0.now());
         let dated = self.dated(attempts);
         let alive = format!(
             "SELECT attempt FROM distlock_v1_entries WHERE attempt IN ({ids}) AND expires > {now}"
         );
         let renew = match self.0 {
-            // One write at a time.
-            Dialect::Sqlite => format!(
-                "UPDATE distlock_v1_entries AS renewed SET expires = {now} + ttl{dated} \
-                 WHERE attempt IN ({ids}) AND expires > {now}; "
-            ),
             // In this order, or it would lock all rows to find these.
-            Dialect::MySql => format!(
+            Dialect::MySql if !waits => format!(
                 "UPDATE ({alive} FOR UPDATE SKIP LOCKED) AS free STRAIGHT_JOIN \
                  distlock_v1_entries AS renewed ON renewed.attempt = free.attempt \
                  SET renewed.expires = {now} + renewed.ttl{dated}; "
             ),
-            Dialect::Postgres => format!(
+            Dialect::Postgres if !waits => format!(
                 "UPDATE distlock_v1_entries AS renewed SET expires = {now} + ttl{dated} \
                  FROM ({alive} FOR NO KEY UPDATE SKIP LOCKED) AS free \
                  WHERE renewed.attempt = free.attempt; "
+            ),
+            // SQLite has one write at a time.
+            _ => format!(
+                "UPDATE distlock_v1_entries AS renewed SET expires = {now} + ttl{dated} \
+                 WHERE attempt IN ({ids}) AND expires > {now}; "
             ),
         };
         renew + &self.alive(&ids)

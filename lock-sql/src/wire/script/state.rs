@@ -47,7 +47,6 @@ impl Script {
     }
 
     /// Fails if a table is missing. Returns the number of counters for tokens.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) fn probe(self) -> String {
         format!(
             "SELECT token FROM distlock_v1_entries WHERE name IS NULL; {};",

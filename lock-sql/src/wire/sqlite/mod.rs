@@ -11,12 +11,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use lock_core::{
-    Clock, Error, Result,
-    deadline::jitter,
-    keep::{errors, poison::lock},
-    trace,
-};
+use lock_core::{Clock, Result, deadline::jitter, keep::poison::lock, trace};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, SqlitePool, raw_sql,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqliteSynchronous},
@@ -25,7 +20,7 @@ use tokio::time::sleep;
 
 pub(crate) use self::shared::caution;
 use crate::{
-    error::{self, is_final},
+    error::{about, is_final, not_sent},
     layout::{dialect::Dialect, row::Rows, schema::schema},
     wire::{
         connections::Connections,
@@ -64,7 +59,8 @@ const CLOCK: &str = "SELECT clock FROM distlock_v1_meta LIMIT 1";
 /// Why there is no connection to a file whose log was deleted, until all connections to it are
 /// closed.
 const FORMER_LOG: &str = "its log (-wal and -shm) was deleted while it was in use, and this process still \
-    has it open: the other clients in this process leave it with their next request";
+    has it open: the other clients in this process leave it with their next request, and a pool of the \
+    program's own leaves it when it is closed";
 
 /// A script that only needs a connection.
 const PROBE: &str = "SELECT 1";
@@ -149,11 +145,9 @@ impl Sqlite {
     }
 
     async fn at(location: Location, way: Way<SqliteConnection>) -> Result<Self> {
-        let mut file = File::at(&location, &way)?;
+        let file = File::at(&location, &way)?;
         let real = location.real()?;
         let turns = share(&TURNS, real.clone(), || Turns::new(SEATS));
-        // The first client of this process has nothing to look for.
-        file.checked = Arc::strong_count(&turns) == 1;
         let sqlite = Self {
             turns,
             real,
@@ -277,7 +271,8 @@ impl Link for SqliteConnection {
             Ok((connection, clock)) if here.has(&clock) => Ok((connection, None)),
             Ok((_, clock)) => Err(Failure::Barred(here.other(&clock))),
             Err(why) if is_final(Dialect::Sqlite, &why) => {
-                Err(Failure::Barred(refused(options.get_filename(), why)))
+                let why = not_sent(Dialect::Sqlite, "connect", why);
+                Err(Failure::Barred(about(options.get_filename().display(), why)))
             }
             Err(why) => Err(Failure::Down(why)),
         }
@@ -288,23 +283,11 @@ impl Link for SqliteConnection {
     }
 }
 
-/// Makes the tables, and settles them in this boot. Returns the time namespace of the file.
+/// Makes the tables, and settles them in this boot. Returns the time namespace of the file. If it
+/// fails, the connection must end: its transaction may be open.
 async fn set_up(connection: &mut SqliteConnection, here: &Here) -> sqlx::Result<String> {
     // The jump of the tokens at a boot must outlive the next power cut.
-    raw_sql("PRAGMA synchronous = FULL").execute(&mut *connection).await?;
-    let clock = match make_tables(connection, here).await {
-        Ok(clock) => clock,
-        Err(why) => {
-            raw_sql("ROLLBACK").execute(&mut *connection).await.ok();
-            return Err(why);
-        }
-    };
-    raw_sql("PRAGMA synchronous = NORMAL").execute(connection).await?;
-    Ok(clock)
-}
-
-async fn make_tables(connection: &mut SqliteConnection, here: &Here) -> sqlx::Result<String> {
-    let make = format!("BEGIN IMMEDIATE; {}", schema(Dialect::Sqlite));
+    let make = format!("PRAGMA synchronous = FULL; BEGIN IMMEDIATE; {}", schema(Dialect::Sqlite));
     raw_sql(AssertSqlSafe(make)).execute(&mut *connection).await?;
     let theirs: Option<String> = sqlx::query_scalar(CLOCK).fetch_optional(&mut *connection).await?;
     // By another clock, no entry can be judged.
@@ -312,16 +295,7 @@ async fn make_tables(connection: &mut SqliteConnection, here: &Here) -> sqlx::Re
         Some(theirs) if !here.has(theirs) => String::new(),
         _ => here.settle(),
     };
-    let finish = format!("{settle} COMMIT;");
+    let finish = format!("{settle} COMMIT; PRAGMA synchronous = NORMAL;");
     raw_sql(AssertSqlSafe(finish)).execute(&mut *connection).await?;
     sqlx::query_scalar(CLOCK).fetch_one(connection).await
-}
-
-fn refused(path: &Path, why: sqlx::Error) -> Error {
-    let shown = format!("{}: {why}", path.display());
-    match error::not_sent(Dialect::Sqlite, "connect", why) {
-        Error::Denied { store, op, .. } => errors::denied(store, op, shown),
-        Error::Rejected { store, op, effect, .. } => errors::rejected(store, op, effect, shown),
-        error => error,
-    }
 }

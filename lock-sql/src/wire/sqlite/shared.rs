@@ -2,8 +2,10 @@
 
 use std::{fs, io, os::unix::fs::MetadataExt, path::Path};
 
-use lock_core::{Effect, Error, keep::errors};
+use lock_core::Error;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statfs, statx};
+
+use crate::{error::unfit, layout::dialect::Dialect};
 
 /// File systems that several machines may have, by their magic numbers (statfs(2)). Their locks and
 /// their shared memory do not reach other machines, or not always.
@@ -71,10 +73,7 @@ pub(super) fn refusal(path: &Path) -> io::Result<Option<Error>> {
         )),
         None => other_name(path)?,
     };
-    let refused = |why| {
-        let why = format!("{} {why}", path.display());
-        errors::rejected("sqlite", "connect", Effect::None, why)
-    };
+    let refused = |why| unfit(Dialect::Sqlite, &format!("{} {why}", path.display()));
     Ok(why.map(refused))
 }
 

@@ -15,7 +15,7 @@ use crate::queue::view::Queue;
 pub(crate) const STEPS: [Duration; 3] =
     [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(80)];
 
-/// How long a name stays watched after its last waiter has left: while it is hot, waiters need not
+/// How long a name stays watched after its last waiter has left: meanwhile waiters need not
 /// wait for a new watch.
 pub(crate) const LINGER: Duration = Duration::from_secs(5);
 
@@ -77,12 +77,11 @@ pub(crate) struct Watched {
     pub(crate) start: i64,
     /// How many of [`STEPS`] are done.
     pub(crate) step: usize,
-    /// How often to list while an attempt waits: watches have lost events before (etcd#18089).
+    /// How often to list while an attempt waits: watches have lost events before (etcd#18089). `None`
+    /// if no attempt has waited here.
     pub(crate) poll: Option<Duration>,
     pub(crate) due: Option<Instant>,
     pub(crate) listing: bool,
-    /// Whether an attempt has waited here.
-    pub(crate) hot: bool,
 }
 
 impl Watched {
