@@ -18,14 +18,14 @@ use lock_core::{
 use redis::Value;
 use tokio::{
     sync::{Notify, mpsc, watch},
-    time::sleep,
+    time::{sleep, timeout},
 };
 
 use crate::{
     election::observers::channel,
     error,
     layout::key::Key,
-    session::{Session, slots::Map},
+    session::{Session, node::Link, slots::Map},
     wire::{failure::Failure, script, snapshot::Snapshot},
 };
 
@@ -113,12 +113,18 @@ impl Observer {
                     sleep(jitter(PAUSE)).await;
                 }
                 Err(Failure::Lost(_) | Failure::Down(_) | Failure::Short(_)) => {
-                    let node = session.routes.of(self.key.lock());
+                    let mut link = session.routes.of(self.key.lock()).link();
                     drop(session);
+                    // Also a login that is refused by now, which the next look reports.
+                    let known = |link: &Link| match link {
+                        Link::Down(why, _) => error::is_login_refused(why),
+                        Link::Up(_) | Link::Closed => true,
+                    };
+                    let known = async { drop(timeout(LIMIT, link.wait_for(known)).await) };
                     tokio::select! {
                         biased;
                         () = moves(&mut self.slots) => {}
-                        _ = node.until_up(LIMIT, None) => {}
+                        () = known => {}
                     }
                 }
             }

@@ -49,7 +49,13 @@ impl Session {
                 // One by one: in a cluster these keys are elsewhere, and there are seldom many.
                 let key = client_key(&client);
                 let get = Request::new(&key, Cmd::get(&key));
-                match self.call(&get, None, READ_LIMIT).await {
+                let answer = match self.call(&get, None, READ_LIMIT).await {
+                    Err(Failure::Refused(error)) if self.is_redirected(&error) => {
+                        self.call(&get, None, READ_LIMIT).await
+                    }
+                    answer => answer,
+                };
+                match answer {
                     Ok(answer) => {
                         let text = bytes(&answer.value);
                         let text = text.map(|text| String::from_utf8_lossy(&text).into_owned());

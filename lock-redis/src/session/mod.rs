@@ -69,6 +69,7 @@ impl Session {
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("id", &self.id).finish_non_exhaustive()
+        let mut shown = f.debug_struct("Session");
+        shown.field("id", &self.id).field("config", &self.config).finish_non_exhaustive()
     }
 }

@@ -104,7 +104,7 @@ impl Session {
     ) -> Result<Value, Failure> {
         let request = script::keep(attempt.counted_member().0, what, group);
         let limit = attempt.patience();
-        let answer = match self.call_once(&request, None, limit).await {
+        let answer = match self.call(&request, None, limit).await {
             Err(Failure::Refused(error)) => {
                 self.call_target(request.clone(), &error, limit).await?
             }
@@ -142,7 +142,7 @@ impl Session {
             }
         };
         request.call.asking = error::is_moving(moved);
-        self.call_once(&request, Some(&node), limit).await
+        self.call(&request, Some(&node), limit).await
     }
 }
 

@@ -128,8 +128,7 @@ impl Session {
         let holding: Vec<_> = alone.iter().map(|attempt| attempt.member()).collect();
         let counted: Vec<_> = others.iter().map(|attempt| attempt.counted_member()).collect();
         let request = script::renew(&holding, &counted, &first.key);
-        let answer = self.call_once(&request, None, limit.unwrap_or_default()).await?;
-        let Answer { value, short, .. } = answer;
+        let Answer { value, short } = self.call(&request, None, limit.unwrap_or_default()).await?;
         let Some((renewed, seen)) = answer::renewed(&value, alone.len()) else { return Ok(()) };
         // Without enough replicas, bad news counts, and good news does not.
         for (attempt, mine) in alone.iter().zip(renewed) {
@@ -149,7 +148,7 @@ impl Session {
             // A request for this name alone shows the error.
             let request = script::renew(&[], &[attempt.counted_member()], &attempt.key);
             let sent = Clock::Boot.now();
-            let answer = self.call_once(&request, None, attempt.patience()).await?;
+            let answer = self.call(&request, None, attempt.patience()).await?;
             let value = answer.counted(&request)?;
             if let Some((_, seen)) = answer::renewed(&value, 0) {
                 seen.into_iter().for_each(|seen| self.saw(attempt, sent, seen));

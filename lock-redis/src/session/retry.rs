@@ -22,11 +22,9 @@ pub(super) const TURNS: usize = 64;
 const PAUSES: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_millis(500));
 const CANCELLED: &str = "cancelled before it was sent";
 
-/// An answer. `sent`: when its request was. `short`: how many replicas have what it has changed, if
-/// they are too few.
+/// An answer. `short`: how many replicas have what it has changed, if they are too few.
 #[derive(Debug)]
 pub(super) struct Answer {
-    pub(super) sent: Instant,
     pub(super) value: Value,
     pub(super) short: Option<u32>,
 }
@@ -95,7 +93,7 @@ impl<T> Outcome<T> {
 
 impl Session {
     /// Sends a request once, to this node or else to the one of its key, as [`Node::call`] does.
-    pub(super) async fn call_once(
+    pub(super) async fn call(
         &self,
         request: &Request<'_>,
         node: Option<&Arc<Node>>,
@@ -103,25 +101,8 @@ impl Session {
     ) -> Result<Answer, Failure> {
         let limit = self.config.timeouts.request.map_or(limit, |most| limit.min(most));
         let node = node.cloned().unwrap_or_else(|| self.routes.of(request.key));
-        let sent = Clock::Boot.now();
         let (value, had) = node.call(&request.call, limit).await?;
-        Ok(Answer { sent, value, short: had.filter(|had| *had < self.config.wait_replicas) })
-    }
-
-    /// Same as [`call_once`](Self::call_once). If another node has the slot now, sends the request
-    /// there: not for a check of a fixed term, whose TTL is that of its first sending.
-    pub(super) async fn call(
-        &self,
-        request: &Request<'_>,
-        node: Option<&Arc<Node>>,
-        limit: Duration,
-    ) -> Result<Answer, Failure> {
-        match self.call_once(request, node, limit).await {
-            Err(Failure::Refused(error)) if node.is_none() && self.is_redirected(&error) => {
-                self.call_once(request, None, limit).await
-            }
-            answer => answer,
-        }
+        Ok(Answer { value, short: had.filter(|had| *had < self.config.wait_replicas) })
     }
 
     /// Sends a request that may be executed twice, again and again until it is answered. Reads the
@@ -167,7 +148,7 @@ impl Session {
     /// [`insist`](Self::insist) up to the answer: one copy for all its readers.
     async fn insist_unread(&self, request: &Request<'_>, effort: Effort<'_>) -> Outcome<Value> {
         let Effort { op, is_urgent, limit, mut deadline, caller, node } = effort;
-        let (mut before, mut pause) = (Effect::None, PAUSES);
+        let (mut before, mut moved, mut pause) = (Effect::None, false, PAUSES);
         let answer = loop {
             let asked = Clock::Boot.now();
             // It is never closed.
@@ -183,18 +164,20 @@ impl Session {
             // Waiting for a turn does not count: a burst of this process is no outage.
             deadline = deadline + sent.since(asked);
             let answer = self.call(request, node, limit).await;
-            let answer = answer.and_then(|answer| Ok((answer.sent, answer.counted(request)?)));
+            let answer = answer.and_then(|answer| answer.counted(request));
             drop(turn);
             let error = match answer {
-                Ok(answer) => break Ok(answer),
+                Ok(value) => break Ok((sent, value)),
                 Err(Failure::Closed) => break Err(error::closed()),
                 Err(Failure::Short(had)) => {
                     let short = error::Short { had, wanted: self.config.wait_replicas };
                     break Err(error::unavailable(op, Effect::Unknown, short));
                 }
                 Err(Failure::Refused(e)) if self.is_redirected(&e) => {
-                    // A second time: the nodes do not agree yet.
-                    unless_cancelled(caller, pause.wait()).await;
+                    // A second one in a row: the nodes do not agree yet.
+                    if std::mem::replace(&mut moved, true) {
+                        unless_cancelled(caller, pause.wait()).await;
+                    }
                     e
                 }
                 Err(Failure::Refused(e)) if !error::is_passing(&e) => {
