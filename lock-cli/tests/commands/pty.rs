@@ -12,7 +12,7 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::retry_on_intr,
     pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt},
-    termios::{Winsize, tcsetwinsize},
+    termios::{LocalModes, OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize},
 };
 
 pub struct Pty {
@@ -27,6 +27,10 @@ impl Pty {
         grantpt(&person).and_then(|()| unlockpt(&person)).expect("its other side");
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&person, size).expect("a size");
+        // Otherwise a key that sends a signal discards what was shown and not yet read.
+        let mut modes = tcgetattr(&person).expect("modes");
+        modes.local_modes |= LocalModes::NOFLSH;
+        tcsetattr(&person, OptionalActions::Now, &modes).expect("modes");
         Self { person: person.into(), shown: String::new() }
     }
 

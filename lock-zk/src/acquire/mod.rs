@@ -286,7 +286,7 @@ impl Acquire {
         let (session, node) = (&self.session, self.attempt.node());
         let removed = match node {
             Some(node) => session.remove(&node.path).await.map(drop),
-            None if self.attempt.was_asked() => self.remove_all().await,
+            None if self.attempt.was_asked() => self.remove_listed().await,
             None => return self.left(),
         };
         self.left();
@@ -302,7 +302,7 @@ impl Acquire {
     }
 
     /// Removes all nodes that the attempt may have, as far as a list shows them.
-    async fn remove_all(&self) -> Result<()> {
+    async fn remove_listed(&self) -> Result<()> {
         for name in self.session.nodes_of(&self.directory, self.attempt.id).await? {
             self.session.remove(&format!("{}/{name}", self.directory)).await?;
         }

@@ -15,8 +15,8 @@ use crate::session::{
     attempt::{Late, Leftover},
 };
 
-/// How many nodes one request removes.
-const AT_ONCE: usize = 64;
+/// How many nodes are removed at a time, with one request if they stand alone.
+pub(super) const AT_ONCE: usize = 64;
 /// The pause before a try, so that one request removes all losses of the same moment.
 const PAUSE: Duration = Duration::from_millis(100);
 

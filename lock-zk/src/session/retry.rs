@@ -20,6 +20,7 @@ use crate::{
     session::{
         Session,
         attempt::{Attempt, Late, Leftover, Node},
+        janitor,
     },
     wire::{
         requests::{Answer, Exchange, Lane},
@@ -31,8 +32,6 @@ use crate::{
 /// has too many.
 const PAUSE: Duration = Duration::from_millis(50);
 const THROTTLED: Duration = Duration::from_millis(500);
-/// How many late nodes are deleted at a time.
-const REMOVED_AT_ONCE: usize = 64;
 
 /// Returns the pause after this failure.
 pub(super) fn pause_after(failure: &ZkError) -> Duration {
@@ -120,7 +119,7 @@ impl Session {
         });
         // Several at a time, and one that is refused does not keep the others.
         let mut result = Ok(());
-        for some in children.chunks(REMOVED_AT_ONCE) {
+        for some in children.chunks(janitor::AT_ONCE) {
             let paths: Vec<_> = some.iter().map(|child| format!("{directory}/{child}")).collect();
             let removed = join_all(paths.iter().map(|path| self.remove(path))).await;
             result = removed.into_iter().fold(result, |before, one| before.and(one.map(drop)));

@@ -77,8 +77,7 @@ impl Round<'_> {
         // than the holder's lock, it may outlive the silence.
         if let (Fault::StoreStopped, Err(late)) = (fault, &newer) {
             let status = next.process.try_wait().map_err(|error| error.to_string())?;
-            let Some(status) = status else { return Err(format!("{late}, and it has not ended")) };
-            let code = status.code();
+            let code = status.ok_or_else(|| format!("{late}, and it has not ended"))?.code();
             if ![Some(69), Some(79)].contains(&code) {
                 return Err(format!("the next one ended with {code:?}"));
             }
