@@ -14,13 +14,12 @@ use redis::{RedisError, Value};
 use super::{
     Routes, Session,
     attempt::{Attempt, Role},
-    node::Link,
-    retry::Answer,
+    node::{Link, Node},
 };
 use crate::{
     config::Address,
     error,
-    wire::{answer, call::Request, failure::Failure, script, slots},
+    wire::{answer, failure::Failure, script, slots},
 };
 
 impl Session {
@@ -102,11 +101,15 @@ impl Session {
         what: &str,
         group: Option<&[u8]>,
     ) -> Result<Value, Failure> {
-        let request = script::keep(attempt.counted_member().0, what, group);
-        let limit = attempt.patience();
+        let make = || script::keep(attempt.counted_member().0, what, group);
+        let (mut request, limit) = (make(), attempt.patience());
         let answer = match self.call(&request, None, limit).await {
-            Err(Failure::Refused(error)) => {
-                self.call_target(request.clone(), &error, limit).await?
+            Err(Failure::Refused(moved)) => {
+                let node = self.target(request.key, &moved, limit).await?;
+                // Made anew: a fixed term may have been renewed by hand meanwhile.
+                request = make();
+                request.call.asking = error::is_moving(&moved);
+                self.call(&request, Some(&node), limit).await?
             }
             answer => answer?,
         };
@@ -114,35 +117,35 @@ impl Session {
         answer.counted(&request)
     }
 
-    /// Sends a request to the node to which an error says that its slot moves.
-    async fn call_target(
+    /// Returns the node to which an error says that a key's slot moves, and connects it first.
+    ///
+    /// # Errors
+    ///
+    /// That error, if it names no node.
+    async fn target(
         self: &Arc<Self>,
-        mut request: Request<'_>,
+        key: &[u8],
         moved: &RedisError,
         limit: Duration,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<Arc<Node>, Failure> {
         let refused = || Failure::Refused(moved.clone());
         let (Routes::Slots(slots), Some((to, _))) = (&self.routes, moved.redirect_node()) else {
             return Err(refused());
         };
-        let from = match self.routes.of(request.key).state() {
+        let from = match self.routes.of(key).state() {
             Link::Up(connection) => connection.address.clone(),
             _ => Address::new("", 0),
         };
         let address = slots::target(to, &from).ok_or_else(refused)?;
-        let node = match slots.node_at(&address) {
-            Some(node) => node,
-            None => {
-                let (node, is_new) = slots.guest(&address);
-                if is_new {
-                    self.keep_connected(&node);
-                }
-                node.until_up(limit, None).await;
-                node
-            }
-        };
-        request.call.asking = error::is_moving(moved);
-        self.call(&request, Some(&node), limit).await
+        if let Some(node) = slots.node_at(&address) {
+            return Ok(node);
+        }
+        let (node, is_new) = slots.guest(&address);
+        if is_new {
+            self.keep_connected(&node);
+        }
+        node.until_up(limit, None).await;
+        Ok(node)
     }
 }
 

@@ -70,7 +70,6 @@ impl From<Cmd> for Call {
 }
 
 /// A call, and the keys of it that count outside of the server.
-#[derive(Clone)]
 pub(crate) struct Request<'a> {
     pub(crate) call: Call,
     /// In a cluster, the node with its slot gets the call.
