@@ -108,16 +108,22 @@ impl Proxy {
     /// more there, and all else that it sends there is lost. Other connections work as before. A
     /// second call replaces the first. [`caught`](Self::caught) counts the caught bytes.
     pub fn catch(&self, part: &[u8]) {
-        assert!(!part.is_empty(), "every chunk has an empty part");
-        self.shared.late.want(Some(part));
+        self.shared.late.want(part, true);
     }
 
-    /// Ends a [`catch`](Self::catch) that has not caught anything yet.
+    /// Same as [`catch`](Self::catch), and their connection lives on: what the client sends there
+    /// later arrives after them.
+    pub fn hold(&self, part: &[u8]) {
+        self.shared.late.want(part, false);
+    }
+
+    /// Ends a [`catch`](Self::catch) or [`hold`](Self::hold) that has not caught anything yet.
     pub fn catch_nothing(&self) {
-        self.shared.late.want(None);
+        self.shared.late.want_nothing();
     }
 
-    /// Returns the number of chunks that were [caught](Self::catch) so far, delivered or not.
+    /// Returns the number of chunks that were [caught](Self::catch) or [held](Self::hold) so far,
+    /// delivered or not.
     pub fn caught(&self) -> u64 {
         self.shared.late.caught()
     }

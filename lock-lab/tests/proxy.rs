@@ -220,6 +220,27 @@ async fn caught_bytes_arrive_on_command_after_the_client_has_left() -> Result {
 }
 
 #[tokio::test]
+async fn held_bytes_arrive_on_command_and_their_connection_lives_on() -> Result {
+    let (addr, _reports) = echo().await?;
+    let proxy = Proxy::start(addr).await?;
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    let mut other = TcpStream::connect(proxy.addr()).await?;
+    proxy.hold(b"job");
+    client.write_all(b"a job").await?;
+    eventually("it is held", || proxy.caught() == 1).await;
+    client.write_all(b" and more").await?;
+    hears_nothing(&mut client).await;
+    // It holds once, and only that connection.
+    other.write_all(b"my job").await?;
+    receives(&mut other, b"my job").await?;
+    proxy.deliver();
+    receives(&mut client, b"a job and more").await?;
+    client.write_all(b"the next job").await?;
+    receives(&mut client, b"the next job").await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn delay_holds_back_each_way_but_not_one_after_the_other() -> Result {
     const DELAY: Duration = Duration::from_millis(300);
     let (addr, _reports) = echo().await?;

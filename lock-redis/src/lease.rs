@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use lock_core::{
     Clock, Error, FencingToken, Lease, Result, Validity,
-    keep::{grant::Grants, lease::Kept, wait::Waits},
+    keep::{errors::unsupported, grant::Grants, lease::Kept, wait::Waits},
 };
 
 use crate::{
@@ -72,8 +72,7 @@ impl RedisLease {
     }
 
     async fn convert(&self, op: &'static str, word: &str) -> Result<i64> {
-        let Attempt { key, ticket, .. } = &*self.attempt;
-        let request = script::convert(key, ticket, self.token(), word);
+        let request = script::convert(self.attempt.member(), self.token(), word);
         self.session.change(&self.attempt, op, &request).await
     }
 }
@@ -119,13 +118,12 @@ impl Lease for RedisLease {
     }
 
     async fn publish(&self, value: &[u8]) -> Result<()> {
-        let Attempt { key, ticket, leads, .. } = &*self.attempt;
-        if !leads {
-            let what = "publish a value by a lock that was acquired without one".to_owned();
-            return Err(Error::Unsupported { store: STORE, what });
+        if !self.attempt.leads {
+            let what = "publish a value by a lock that was acquired without one";
+            return Err(unsupported(STORE, what));
         }
-        let (version, database) = (self.kept.next_version(), self.session.database);
-        let request = script::publish(key, ticket, version, database, value);
+        let (version, database) = (self.kept.next_version(), self.session.config.database);
+        let request = script::publish(self.attempt.member(), version, database, value);
         let done = self.session.change(&self.attempt, "publish", &request).await? == 1;
         done.then_some(()).ok_or_else(|| self.gone())
     }

@@ -4,10 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    BoxFuture, Clock, Diagnosis, DistributedLock, Entry, Error, Fairness, Fencing, FencingToken,
+    BoxFuture, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FencingToken,
     FixedTerm, Guarantees, Lease, LockKind, LockName, Observed, Overlap, Reach, Request, Result,
     Ticket, TokenFloor, Wake, Wish,
-    keep::grant::{lease, leases},
+    keep::{
+        errors::unsupported,
+        grant::{lease, leases},
+    },
     only_exclusive,
 };
 use redis::Client;
@@ -19,7 +22,7 @@ use crate::{
     config::{Mode, RedisConfig, TTL},
     election::observe,
     error::STORE,
-    layout::key::{Key, floor},
+    layout::key::Key,
     session::{Session, attempt::Attempt, renewal::period},
 };
 
@@ -34,7 +37,6 @@ const SLACK: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub struct RedisLock {
     session: Arc<Session>,
-    config: RedisConfig,
     guarantees: Guarantees,
 }
 
@@ -55,9 +57,9 @@ impl RedisLock {
         Box::pin(async move {
             let mut guarantees = guarantees(&config);
             guarantees.check_ttl(config.default_ttl())?;
-            let session = Session::start(&config).await?;
+            let session = Session::start(config).await?;
             session.describe_deployment(&mut guarantees).await;
-            Ok(Self { session, config, guarantees })
+            Ok(Self { session, guarantees })
         })
     }
 
@@ -85,20 +87,13 @@ impl RedisLock {
         Self::connect(RedisConfig::from_client(client))
     }
 
-    /// A script of a cluster reads keys of one slot only, and the floor belongs to all names.
-    fn has_floor(&self, what: &str) -> Result<()> {
-        if !self.config.is_cluster() {
-            return Ok(());
-        }
-        let what =
-            format!("{what} of a Redis Cluster, where one request reads keys of one slot only");
-        Err(Error::Unsupported { store: STORE, what })
+    fn attempt(&self, request: &Request, caller: &lock_core::Attempt) -> Arc<Attempt> {
+        let (mode, ticket) = (self.session.config.mode, self.session.ticket(caller.id()));
+        Attempt::new(mode, self.key(&request.name), ticket, request, period(mode, request.ttl))
     }
 
-    fn attempt(&self, request: &Request, caller: &lock_core::Attempt) -> Arc<Attempt> {
-        let key = Key::new(&self.config, &request.name);
-        let (mode, ticket) = (self.session.mode, self.session.ticket(caller.id()));
-        Attempt::new(mode, key, ticket, request, period(mode, request.ttl))
+    fn key(&self, name: &LockName) -> Key {
+        Key::new(&self.session.config, name)
     }
 }
 
@@ -149,7 +144,7 @@ impl DistributedLock for RedisLock {
     ) -> Result<Box<dyn Lease>> {
         let attempt = self.attempt(&request, &caller);
         let granted = async {
-            match self.config.mode {
+            match self.session.config.mode {
                 Mode::Queue => acquire::acquire(&self.session, &attempt, &request, &caller).await,
                 Mode::Simple => simple::acquire(&self.session, &attempt, &request, &caller).await,
             }
@@ -177,38 +172,34 @@ impl DistributedLock for RedisLock {
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
-        self.session.inspect(&Key::new(&self.config, name)).await
+        self.session.inspect(&self.key(name)).await
     }
 
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
-        self.session.diagnose(&Key::new(&self.config, name), attempts).await
+        self.session.diagnose(&self.key(name), attempts).await
     }
 
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
-        if self.config.mode == Mode::Simple {
-            let what = "observe an election with mode=simple".to_owned();
-            return Err(Error::Unsupported { store: STORE, what });
+        if self.session.config.mode == Mode::Simple {
+            return Err(unsupported(STORE, "observe an election with mode=simple"));
         }
-        observe::observe(&self.session, Key::new(&self.config, name)).await
+        observe::observe(&self.session, self.key(name)).await
     }
 
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
-        self.session.names(&self.config, prefix).await
+        self.session.names(prefix).await
     }
 
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
-        self.session.revoke(&Key::new(&self.config, name), attempt).await
+        self.session.revoke(&self.key(name), attempt).await
     }
 
     async fn token_floor(&self) -> Result<TokenFloor> {
-        self.has_floor("read the token floor")?;
-        self.session.token_floor("token floor", floor(&self.config.prefix), None).await
+        self.session.token_floor(None).await
     }
 
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
-        self.has_floor("raise the token floor")?;
-        let op = "raise the token floor";
-        self.session.token_floor(op, floor(&self.config.prefix), Some(above)).await
+        self.session.token_floor(Some(above)).await
     }
 
     async fn close(&self) -> Result<()> {

@@ -3,19 +3,18 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use lock_core::{Clock, Diagnosis, Effect, Entry, FencingToken, LockName, Result, TokenFloor};
+use lock_core::{
+    Clock, Diagnosis, Effect, Entry, FencingToken, LockName, Result, TokenFloor,
+    keep::errors::unsupported,
+};
 use redis::{FromRedisValue, Value};
 use uuid::Uuid;
 
 use crate::{
-    config::RedisConfig,
-    error,
-    layout::{
-        key::{Key, KeyName, QUEUE, lock_of},
-        ticket::Ticket,
-    },
+    error::{self, STORE},
+    layout::key::{Key, QUEUE, floor, lock_of},
     session::{Session, node::Node, retry::Effort},
-    wire::{answer, call::Request, scan, script, snapshot::Snapshot, turns::Lane},
+    wire::{answer, call::Request, scan, script, snapshot::Snapshot},
 };
 
 /// Time limit of one question.
@@ -26,9 +25,10 @@ const PLACES: usize = 1000;
 impl Session {
     /// Returns the holders of a lock, then its waiters.
     pub(crate) async fn inspect(&self, key: &Key) -> Result<Vec<Entry>> {
-        let snapshot = self.look("inspect", key, "all", &[]).await?;
-        let clients = self.descriptions(snapshot.clients()).await;
-        Ok(snapshot.entries(&clients))
+        let read = script::read(key, "all", &[]);
+        let mut snapshot = self.question("inspect", &read, None, Snapshot::read).await?;
+        self.describe_clients(&mut snapshot).await;
+        Ok(snapshot.entries())
     }
 
     /// Returns a holder that blocks these attempts of this client, and the place of each attempt.
@@ -37,19 +37,21 @@ impl Session {
         let (mut places, mut rest) = (Vec::new(), &tickets[..]);
         loop {
             let (now, later) = rest.split_at(rest.len().min(PLACES));
-            let snapshot = self.look("diagnose", key, "places", now).await?;
+            let read = script::read(key, "places", now);
+            let mut snapshot = self.question("diagnose", &read, None, Snapshot::read).await?;
             places.extend(&snapshot.places);
             rest = later;
             if rest.is_empty() {
-                let clients = self.descriptions(snapshot.clients()).await;
-                let holder = snapshot.entries(&clients).into_iter().next();
+                self.describe_clients(&mut snapshot).await;
+                let holder = snapshot.entries().into_iter().next();
                 return Ok(Diagnosis::new(holder.map(|entry| entry.holder), places));
             }
         }
     }
 
     /// Returns the names that start with `prefix` and have a holder or a waiter.
-    pub(crate) async fn names(&self, config: &RedisConfig, prefix: &str) -> Result<Vec<LockName>> {
+    pub(crate) async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
+        let config = &self.config;
         let wanted = |lock: &[u8]| {
             Key::name_of(config, lock).filter(|name| name.as_str().starts_with(prefix))
         };
@@ -69,15 +71,12 @@ impl Session {
     async fn keys(&self, pattern: &[u8]) -> Result<Vec<Vec<u8>>> {
         let mut keys = Vec::new();
         for node in self.routes.all() {
-            keys.append(&mut self.keys_of(&node, pattern).await?);
+            let ask = async |scan| {
+                self.question("names", &Request::new(b"", scan), Some(&node), parsed).await
+            };
+            keys.append(&mut scan::keys(pattern, ask).await?);
         }
         Ok(keys)
-    }
-
-    async fn keys_of(&self, node: &Arc<Node>, pattern: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let ask =
-            async |scan| self.question("names", &Request::new(b"", scan), Some(node), parsed).await;
-        scan::keys(pattern, ask).await
     }
 
     /// Removes an attempt of any client. Returns whether there was one.
@@ -88,7 +87,7 @@ impl Session {
     /// if the attempt is gone, and a request without an answer may have removed it.
     pub(crate) async fn revoke(&self, key: &Key, attempt: Uuid) -> Result<bool> {
         let deadline = Clock::Boot.now() + LIMIT * 2;
-        let effort = Effort::new("revoke", Lane::Urgent, LIMIT, deadline);
+        let effort = Effort::urgent("revoke", LIMIT, deadline);
         let outcome = self.insist(&script::revoke(key, attempt), effort, answer::int).await;
         match (outcome.before, outcome.answer?.1) {
             (_, 1) => Ok(true),
@@ -101,26 +100,21 @@ impl Session {
         }
     }
 
-    /// Raises the floor with this key to `above`, if one is given. Returns how far tokens have
-    /// come.
-    pub(crate) async fn token_floor(
-        &self,
-        op: &'static str,
-        key: KeyName<'_>,
-        above: Option<FencingToken>,
-    ) -> Result<TokenFloor> {
-        let (above, newest) = self.question(op, &script::floor(key, above), None, parsed).await?;
+    /// Raises the token floor to `above`, if one is given. Returns how far tokens have come. A script
+    /// of a cluster reads keys of one slot only, and the floor belongs to all names.
+    pub(crate) async fn token_floor(&self, above: Option<FencingToken>) -> Result<TokenFloor> {
+        let (verb, op) = match above {
+            None => ("read", "token floor"),
+            Some(_) => ("raise", "raise the token floor"),
+        };
+        if self.config.is_cluster() {
+            let why = "where one request reads keys of one slot only";
+            let what = format!("{verb} the token floor of a Redis Cluster, {why}");
+            return Err(unsupported(STORE, what));
+        }
+        let request = script::floor(floor(&self.config.prefix), above);
+        let (above, newest) = self.question(op, &request, None, parsed).await?;
         Ok(TokenFloor::new(FencingToken::new(above), FencingToken::new(newest)))
-    }
-
-    async fn look(
-        &self,
-        op: &'static str,
-        key: &Key,
-        what: &str,
-        attempts: &[Ticket],
-    ) -> Result<Snapshot> {
-        self.question(op, &script::read(key, what, attempts), None, Snapshot::read).await
     }
 
     /// Sends a request that may be executed twice, to a node if one is given, and reads its answer.
@@ -132,7 +126,7 @@ impl Session {
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T> {
         let deadline = Clock::Boot.now() + LIMIT * 2;
-        let effort = Effort { node, ..Effort::new(op, Lane::Turn, LIMIT, deadline) };
+        let effort = Effort { node, ..Effort::in_turn(op, LIMIT, deadline) };
         self.insist(request, effort, read).await.answer.map(|(_, answer)| answer)
     }
 }

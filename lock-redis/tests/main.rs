@@ -12,6 +12,7 @@ mod cluster;
 mod cluster_failover;
 mod cluster_faults;
 mod cluster_migration;
+mod cluster_redirected;
 mod cluster_replicas;
 mod costs;
 mod crowds;

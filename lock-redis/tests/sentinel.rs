@@ -173,8 +173,6 @@ async fn a_waiter_whose_withdrawal_a_failover_lost_blocks_nobody() {
     nothing_is_left(redis.node(new)).await;
 }
 
-/// A fixed term is checked, not prolonged. A failover behind one address is seen by the
-/// replication id.
 async fn follow(node: &Redis, words: &str) {
     let words: Vec<_> = words.split(' ').map(str::as_bytes).collect();
     assert_eq!(node.command(&words).await.unwrap(), "OK");
@@ -198,6 +196,8 @@ async fn a_replica_that_came_after_the_client_takes_over() {
     kept.release().await.unwrap();
 }
 
+/// A fixed term is checked, not prolonged. A failover behind one address is seen by the
+/// replication id.
 #[tokio::test]
 async fn a_fixed_term_and_readers_survive_a_failover_behind_one_address() {
     let (old, new) = (lab::server().await, lab::server().await);

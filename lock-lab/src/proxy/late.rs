@@ -7,11 +7,14 @@ use tokio::sync::watch;
 /// Catches chunks from clients, each one once, until their delivery.
 #[derive(Debug)]
 pub(super) struct Late {
-    wanted: Mutex<Option<Vec<u8>>>,
+    wanted: Mutex<Option<Wanted>>,
     caught: watch::Sender<u64>,
     /// Number of the caught chunks that may arrive.
     delivered: watch::Sender<u64>,
 }
+
+/// A part of the chunk to catch, and whether that one is the last of its connection.
+type Wanted = (Vec<u8>, bool);
 
 impl Late {
     pub(super) fn new() -> Self {
@@ -19,21 +22,26 @@ impl Late {
         Self { wanted: Mutex::new(None), caught, delivered }
     }
 
-    fn wanted(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
+    fn wanted(&self) -> MutexGuard<'_, Option<Wanted>> {
         // Each change is one assignment, so a panic elsewhere leaves it whole.
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn want(&self, part: Option<&[u8]>) {
-        *self.wanted() = part.map(<[u8]>::to_vec);
+    pub(super) fn want(&self, part: &[u8], is_last: bool) {
+        assert!(!part.is_empty(), "every chunk has an empty part");
+        *self.wanted() = Some((part.to_vec(), is_last));
     }
 
-    /// Returns the number of the chunk, if it is caught.
-    pub(super) fn catch(&self, chunk: &[u8]) -> Option<u64> {
-        let has = |part: &mut Vec<u8>| chunk.windows(part.len()).any(|found| found == part);
-        self.wanted().take_if(has)?;
+    pub(super) fn want_nothing(&self) {
+        *self.wanted() = None;
+    }
+
+    /// Returns the number of the chunk, if it is caught, and whether it is the last one.
+    pub(super) fn catch(&self, chunk: &[u8]) -> Option<(u64, bool)> {
+        let has = |(part, _): &mut Wanted| chunk.windows(part.len()).any(|found| found == part);
+        let (_, is_last) = self.wanted().take_if(has)?;
         self.caught.send_modify(|caught| *caught += 1);
-        Some(*self.caught.borrow())
+        Some((self.caught(), is_last))
     }
 
     pub(super) fn caught(&self) -> u64 {

@@ -30,7 +30,7 @@ struct Parcel {
 
 enum Content {
     Bytes(Vec<u8>),
-    /// The last bytes from this sender: they arrive when the chunk with this number may.
+    /// They arrive when the chunk with this number may.
     Late(u64, Vec<u8>),
     /// The sender has closed its half.
     End,
@@ -68,7 +68,11 @@ async fn collect(
             Ok(length) => seen(&buffer[..length], direction, shared, dead),
             Err(_) => Content::Reset,
         };
-        let is_last = !matches!(content, Content::Bytes(_));
+        let is_last = match content {
+            Content::Bytes(_) => false,
+            Content::Late(..) => dead.load(Relaxed),
+            Content::End | Content::Reset => true,
+        };
         // The timer starts now, not when the parcels before this one have arrived.
         let journey = shared.delay().map(|delay| Box::pin(sleep(delay)));
         let sent = outbox.send(Parcel { journey, content }).await;
@@ -82,9 +86,9 @@ async fn collect(
 fn seen(bytes: &[u8], direction: Direction, shared: &Shared, dead: &AtomicBool) -> Content {
     shared.tally.chunk(direction, bytes.len());
     if direction == Direction::Up
-        && let Some(number) = shared.late.catch(bytes)
+        && let Some((number, is_last)) = shared.late.catch(bytes)
     {
-        dead.store(true, Relaxed);
+        dead.store(is_last, Relaxed);
         return Content::Late(number, bytes.to_vec());
     }
     if direction == Direction::Down && shared.drop_next_reply.swap(false, Relaxed) {

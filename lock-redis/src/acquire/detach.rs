@@ -20,7 +20,6 @@ use crate::{
     wire::{
         answer,
         script::{self, Member},
-        turns::Lane,
     },
 };
 
@@ -53,12 +52,12 @@ pub(crate) async fn adopt(
         return Err(unreadable(STORE, ticket.place(), "CLIENT:ATTEMPT"));
     }
     // The simple mode writes no description: it would need a key beside the lock's.
-    let own = attempt.description.as_deref().filter(|_| session.mode == Mode::Queue);
+    let own = attempt.description.as_deref().filter(|_| session.config.mode == Mode::Queue);
     let description = Some(own.unwrap_or_default());
     let token = ticket.token();
     let request = script::detach(from, attempt.member(), token, description);
     let deadline = Clock::Boot.now() + attempt.ttl;
-    let effort = Effort::new("adopt", Lane::Turn, attempt.patience(), deadline);
+    let effort = Effort::in_turn("adopt", attempt.patience(), deadline);
     let effort = Effort { caller: Some(caller), ..effort };
     let outcome = session.insist(&request, effort, answer::int).await;
     if outcome.is_unknown() {

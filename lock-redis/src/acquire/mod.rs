@@ -59,7 +59,6 @@ use crate::{
     wire::{
         answer::{self, Acquired},
         call, script,
-        turns::Lane,
     },
 };
 
@@ -85,9 +84,7 @@ pub(crate) async fn acquire(
         Acquired::OtherLimit(found) => return Err(limit_conflict(request, found)),
         Acquired::Waits(answer) => {
             caller.queued(&attempt.name, answer.place);
-            if let Some(ask) = attempt.waits(sent, answer) {
-                session.ask(attempt, ask);
-            }
+            session.ask(attempt, attempt.waits(sent, answer));
             None
         }
     };
@@ -109,7 +106,7 @@ async fn checked(
     (sent, token): (Instant, u64),
     handed_over: bool,
 ) -> Result<Option<(Instant, u64)>> {
-    let replicas = handed_over && session.wait_replicas > 0;
+    let replicas = handed_over && session.config.wait_replicas > 0;
     if !replicas && !attempt.is_missing() {
         return Ok(Some((sent, token)));
     }
@@ -150,7 +147,7 @@ async fn undone(session: &Arc<Session>, attempts: &[Arc<Attempt>], error: Error)
 fn wanted<'a>(session: &Session, attempt: &'a Attempt, request: &Request) -> call::Request<'a> {
     match (request.kind, &request.value) {
         (Kind::Exclusive, Some(value)) => {
-            let word = kind::candidate(session.database, &request.holder);
+            let word = kind::candidate(session.config.database, &request.holder);
             let description = [request.holder.as_bytes(), value].concat();
             script::acquire(attempt.member(), request.wait, &word, Some(&description))
         }
@@ -173,7 +170,7 @@ pub(crate) async fn ask<T>(
 ) -> Result<(Instant, T)> {
     let deadline = Clock::Boot.now() + limit;
     let patience = attempts.iter().map(|attempt| attempt.patience()).min().unwrap_or(limit);
-    let effort = Effort::new("acquire", Lane::Turn, patience, deadline);
+    let effort = Effort::in_turn("acquire", patience, deadline);
     let effort = Effort { caller: Some(caller), ..effort };
     let outcome = session.insist(wanted, effort, read).await;
     let unknown = outcome.is_unknown();

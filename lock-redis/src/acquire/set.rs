@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use lock_core::{Error, Instant, Result};
+use lock_core::{Instant, Result, keep::errors::unsupported};
 
 use super::ask;
 use crate::{
@@ -25,8 +25,7 @@ pub(crate) async fn acquire(
 ) -> Result<Option<Vec<(Instant, u64)>>> {
     let parts: BTreeSet<_> = attempts.iter().map(|it| session.routes.part(&it.key)).collect();
     if parts.len() > 1 {
-        let what = "take locks of several slots in one step".to_owned();
-        return Err(Error::Unsupported { store: STORE, what });
+        return Err(unsupported(STORE, "take locks of several slots in one step"));
     }
     let Some(first) = attempts.first() else { return Ok(Some(Vec::new())) };
     let members = attempts.iter().map(|attempt| attempt.member());

@@ -18,18 +18,15 @@ use lock_core::{
 use redis::Value;
 use tokio::{
     sync::{Notify, mpsc, watch},
-    time::sleep,
+    time::{sleep, timeout},
 };
 
 use crate::{
+    election::observers::channel,
     error,
     layout::key::Key,
-    session::{
-        Session,
-        node::{Link, Node},
-        slots::Map,
-    },
-    wire::{failure::Failure, script, snapshot::Snapshot, turns::Lane},
+    session::{Session, node::Link, slots::Map},
+    wire::{failure::Failure, script, snapshot::Snapshot},
 };
 
 /// Time limit of one look. The first look waits up to twice as long for a server that answers.
@@ -50,19 +47,12 @@ pub(crate) async fn observe(session: &Arc<Session>, key: Key) -> Result<mpsc::Re
     // One that does not read gets the newest state when it reads again.
     let (out, observed) = mpsc::channel(1);
     observer.told = now.clone();
-    let mut link = observer.link.clone();
-    // Its result borrows the link, which the last handle closes when `tell` drops it.
-    let closed = async move {
-        // A node of a cluster may be given up before the session ends.
-        if link.wait_for(|link| matches!(link, Link::Closed)).await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    };
+    let end = session.observers.end();
     tokio::spawn(async move {
         tokio::select! {
             () = tell(observer, vec![now], out) => {}
             // Ends also while earlier news is unread.
-            () = closed => {}
+            () = end => {}
         }
     });
     Ok(observed)
@@ -73,46 +63,21 @@ struct Observer {
     key: Key,
     channel: Vec<u8>,
     hint: Arc<Notify>,
-    link: watch::Receiver<Link>,
     /// Changes of the nodes of a cluster.
     slots: Option<watch::Receiver<Arc<Map>>>,
     /// The leader that was reported last.
     told: Option<Leader>,
-    /// Number of the client's connection on which it listens.
-    number: u64,
     /// When to look again.
     due: Instant,
 }
 
 impl Observer {
     fn new(session: &Arc<Session>, key: Key) -> Self {
-        let channel = format!("distlock:leader:{}:", session.database);
-        let channel = [channel.as_bytes(), key.lock()].concat();
+        let channel = channel(session.config.database, key.lock());
         let hint = Arc::new(Notify::new());
         session.observers.add(&channel, hint.clone());
-        let (link, slots) = (session.routes.of(key.lock()).link(), session.routes.changes());
-        Self {
-            session: Arc::downgrade(session),
-            key,
-            channel,
-            hint,
-            link,
-            slots,
-            told: None,
-            number: 0,
-            due: Instant::NEVER,
-        }
-    }
-
-    /// Waits until something may have changed, and looks.
-    async fn change(&mut self) -> Result<Option<Leader>> {
-        tokio::select! {
-            () = self.hint.notified() => {}
-            () = moved(&mut self.link, self.number) => {}
-            () = moves(&mut self.slots) => {}
-            () = Clock::Boot.sleep_until(self.due) => {}
-        }
-        self.look().await
+        let (session, slots) = (Arc::downgrade(session), session.routes.changes());
+        Self { session, key, channel, hint, slots, told: None, due: Instant::NEVER }
     }
 
     fn look_after(&mut self, ttl: Option<Duration>) {
@@ -126,14 +91,18 @@ impl Observer {
             let session = self.session.upgrade().ok_or_else(error::closed)?;
             match self.look_once(&session).await {
                 Ok(value) => {
-                    let snapshot = Snapshot::read(&value);
-                    let snapshot = snapshot.ok_or_else(|| error::unexpected("observe", &value))?;
+                    let mut snapshot = Snapshot::read(&value)
+                        .ok_or_else(|| error::unexpected("observe", &value))?;
                     self.look_after(snapshot.ttl_left);
                     // A failure hides only the description; the leader counts more.
-                    let clients = session.descriptions(snapshot.clients()).await;
-                    return Ok(snapshot.leader(&clients));
+                    session.describe_clients(&mut snapshot).await;
+                    return Ok(snapshot.leader());
                 }
                 Err(Failure::Closed) => return Err(error::closed()),
+                // A certificate may be renewed.
+                Err(Failure::Down(e)) if error::is_login_refused(&e) => {
+                    return Err(error::convert("observe", e));
+                }
                 Err(Failure::Refused(e))
                     if !session.is_redirected(&e) && !error::is_passing(&e) =>
                 {
@@ -144,11 +113,18 @@ impl Observer {
                     sleep(jitter(PAUSE)).await;
                 }
                 Err(Failure::Lost(_) | Failure::Down(_) | Failure::Short(_)) => {
+                    let mut link = session.routes.of(self.key.lock()).link();
                     drop(session);
+                    // Also a login that is refused by now, which the next look reports.
+                    let known = |link: &Link| match link {
+                        Link::Down(why, _) => error::is_login_refused(why),
+                        Link::Up(_) | Link::Closed => true,
+                    };
+                    let known = async { drop(timeout(LIMIT, link.wait_for(known)).await) };
                     tokio::select! {
                         biased;
                         () = moves(&mut self.slots) => {}
-                        restored = restored(&mut self.link) => restored?,
+                        () = known => {}
                     }
                 }
             }
@@ -156,26 +132,26 @@ impl Observer {
     }
 
     async fn look_once(&mut self, session: &Session) -> Result<Value, Failure> {
-        let _turn = Lane::Turn.turn(&session.turns, None).await;
+        let _turn = session.turns.acquire().await;
         if let Some(slots) = &mut self.slots {
             slots.borrow_and_update();
         }
         let node = session.routes.of(self.key.lock());
-        if self.slots.is_some() {
-            self.link = node.link();
-        }
         let connection = node.connection()?;
         let request = script::read(&self.key, "leader", &[]);
         let answer = connection.listen_and_call(&self.channel, &request.call, LIMIT).await;
-        let value = node.judge(&connection, answer)?;
-        self.number = connection.number;
-        Ok(value)
+        node.judge(&connection, answer)
     }
 }
 
 impl keep::observe::Observer for Observer {
     async fn changes(&mut self) -> Result<Vec<Option<Leader>>> {
-        let now = self.change().await?;
+        tokio::select! {
+            () = self.hint.notified() => {}
+            () = moves(&mut self.slots) => {}
+            () = Clock::Boot.sleep_until(self.due) => {}
+        }
+        let now = self.look().await?;
         // A look mostly finds the known state.
         let news = (now != self.told).then(|| now.clone());
         self.told = now;
@@ -193,30 +169,16 @@ impl Drop for Observer {
         let channel = std::mem::take(&mut self.channel);
         let node = session.routes.of(self.key.lock());
         runtime.spawn(async move {
-            // If it fails, the connection is gone, and the subscription with it.
-            let _ = stop_listening(&node, &channel).await;
+            // Without a connection, or if it breaks, the subscription is gone.
+            if let Ok(connection) = node.connection() {
+                let answer = connection.listen(&channel, false, LIMIT).await;
+                drop(node.judge(&connection, answer));
+            }
             // A new observer may have subscribed before this took effect. It looks, and subscribes,
             // once more.
             session.observers.hint(&channel);
         });
     }
-}
-
-async fn stop_listening(node: &Node, channel: &[u8]) -> Result<(), Failure> {
-    let connection = node.connection()?;
-    let answer = connection.listen(channel, false, LIMIT).await;
-    node.judge(&connection, answer)
-}
-
-/// Waits for a connection other than this one, or for the session's end.
-async fn moved(link: &mut watch::Receiver<Link>, number: u64) {
-    let moved = |link: &Link| match link {
-        Link::Up(connection) => connection.number != number,
-        Link::Down(..) => false,
-        Link::Closed => true,
-    };
-    // An error means that the session has ended.
-    let _ = link.wait_for(moved).await;
 }
 
 /// Waits for a change of the nodes of a cluster.
@@ -228,18 +190,4 @@ async fn moves(slots: &mut Option<watch::Receiver<Arc<Map>>>) {
     }
     // There is no cluster, or the session has ended, which shows elsewhere.
     std::future::pending().await
-}
-
-/// Waits until there is a connection again.
-async fn restored(link: &mut watch::Receiver<Link>) -> Result<()> {
-    let known = |link: &Link| match link {
-        // A certificate may be renewed.
-        Link::Down(why, _) => error::is_login_refused(why),
-        Link::Up(_) | Link::Closed => true,
-    };
-    match link.wait_for(known).await.as_deref() {
-        Ok(Link::Up(_)) => Ok(()),
-        Ok(Link::Down(why, _)) => Err(error::convert("observe", redis::RedisError::clone(why))),
-        Ok(Link::Closed) | Err(_) => Err(error::closed()),
-    }
 }

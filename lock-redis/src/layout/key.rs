@@ -34,15 +34,18 @@ impl Key {
             Layout::Escaped => name.escaped(),
             _ => name.as_str().into(),
         };
-        let key = Self::around(&[config.prefix.as_bytes(), name.as_bytes()].concat());
-        Self { prefix: (!config.is_cluster()).then_some(config.prefix.len()), ..key }
+        Self::with_floor(config, &[config.prefix.as_bytes(), name.as_bytes()].concat())
     }
 
-    /// Returns the keys of the name with this lock's key, if it starts with the prefix. In a cluster
-    /// there is no `prefix`.
-    pub(crate) fn of_lock(lock: &[u8], prefix: Option<&str>) -> Option<Self> {
-        let fits = lock.starts_with(prefix.unwrap_or_default().as_bytes());
-        fits.then(|| Self { prefix: prefix.map(str::len), ..Self::around(lock) })
+    /// Returns the keys of the name with this lock's key, if it starts with the prefix.
+    pub(crate) fn of_lock(config: &RedisConfig, lock: &[u8]) -> Option<Self> {
+        let fits = lock.starts_with(config.prefix.as_bytes());
+        fits.then(|| Self::with_floor(config, lock))
+    }
+
+    fn with_floor(config: &RedisConfig, lock: &[u8]) -> Self {
+        let prefix = (!config.is_cluster()).then_some(config.prefix.len());
+        Self { prefix, ..Self::around(lock) }
     }
 
     /// Returns the name whose lock has this key; `None` if there is none.

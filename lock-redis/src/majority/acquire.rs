@@ -135,7 +135,7 @@ impl Majority {
     /// From all nodes that were asked.
     fn take_back_everywhere(&self, back: &Back, attempt: Uuid) {
         let asked = self.asked.nodes(attempt).unwrap_or_default();
-        (0..self.nodes.len()).filter(|node| asked.has(*node)).for_each(|node| back.from(node));
+        (0..self.nodes.len()).filter(|node| asked[*node]).for_each(|node| back.from(node));
     }
 }
 

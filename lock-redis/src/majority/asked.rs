@@ -1,13 +1,11 @@
 //! Which nodes may have an attempt's vote.
 
-use std::{
-    collections::{HashMap, hash_map::Entry},
-    sync::Mutex,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Mutex, time::Duration};
 
 use lock_core::{Clock, Instant, keep::poison::lock};
 use uuid::Uuid;
+
+use super::config::NODES;
 
 /// The nodes that were asked to vote for this client's attempts.
 ///
@@ -25,23 +23,8 @@ struct Votes {
     until: Instant,
 }
 
-/// A set of nodes.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct Nodes(u16);
-
-impl Nodes {
-    pub(super) const fn has(self, node: usize) -> bool {
-        self.0 & (1 << node) != 0
-    }
-
-    const fn with(self, node: usize) -> Self {
-        Self(self.0 | (1 << node))
-    }
-
-    const fn without(self, node: usize) -> Self {
-        Self(self.0 & !(1 << node))
-    }
-}
+/// Whether each node is meant, by its number.
+type Nodes = [bool; *NODES.end()];
 
 /// A release is tried for one TTL after the end of the last vote.
 fn end(ttl: Duration) -> Instant {
@@ -59,15 +42,13 @@ impl Asked {
         }
         let (asked, owed, until) = (Nodes::default(), Nodes::default(), end(ttl));
         let votes = attempts.entry(attempt).or_insert(Votes { asked, owed, until });
-        votes.asked = votes.asked.with(node);
-        votes.owed = votes.owed.without(node);
-        votes.until = until;
+        (votes.asked[node], votes.owed[node], votes.until) = (true, false, until);
     }
 
     /// Records that the attempt's votes last for another TTL.
     pub(super) fn renew(&self, attempt: Uuid, ttl: Duration) {
-        if let Entry::Occupied(mut votes) = lock(&self.0).entry(attempt) {
-            votes.get_mut().until = end(ttl);
+        if let Some(votes) = lock(&self.0).get_mut(&attempt) {
+            votes.until = end(ttl);
         }
     }
 
@@ -81,9 +62,7 @@ impl Asked {
     pub(super) fn owes(&self, attempt: Uuid, node: usize) -> bool {
         let mut attempts = lock(&self.0);
         let Some(votes) = attempts.get_mut(&attempt) else { return false };
-        let owes = votes.asked.has(node) && !votes.owed.has(node);
-        votes.owed = votes.owed.with(node);
-        owes
+        votes.asked[node] && !std::mem::replace(&mut votes.owed[node], true)
     }
 
     /// Ends the record: all votes are given back, or will be.
@@ -104,7 +83,7 @@ mod tests {
         assert_eq!(asked.nodes(attempt), None);
         asked.record(attempt, 14, TTL);
         let nodes = asked.nodes(attempt).unwrap();
-        assert!(nodes.has(14) && !nodes.has(0));
+        assert!(nodes[14] && !nodes[0]);
         assert_eq!([14, 14, 0].map(|node| asked.owes(attempt, node)), [true, false, false]);
         asked.record(attempt, 14, TTL);
         assert!(asked.owes(attempt, 14), "it was asked again");

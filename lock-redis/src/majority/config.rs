@@ -13,14 +13,14 @@ use lock_core::{
 use crate::{
     RedisConfig,
     config::{
-        Address, TTL, Target,
+        Address, TTL,
         url::{addresses, database},
     },
 };
 
 const DEFAULT_MAX_TTL: Duration = Duration::from_secs(60);
 const MAX_TTL: RangeInclusive<Duration> = Duration::from_secs(1)..=LONGEST_TTL;
-const NODES: RangeInclusive<usize> = 3..=15;
+pub(super) const NODES: RangeInclusive<usize> = 3..=15;
 
 /// Addresses of the servers, login, and use of their keys. The login is the same on all servers.
 ///
@@ -164,16 +164,16 @@ impl RedlockConfig {
 
     /// Returns what all nodes have in common, as the configuration of one server.
     pub(super) fn server(&self) -> RedisConfig {
-        let mut server = self.keys().database(self.database).tls(self.tls.clone());
-        (server.user, server.password) = (self.user.clone(), self.password.clone());
-        server.timeouts(self.timeouts)
-    }
-
-    /// Returns prefix and layout of keys, as the configuration of one server.
-    pub(super) fn keys(&self) -> RedisConfig {
-        RedisConfig::of(Target::Server(Address::new("", 0)))
-            .prefix(&*self.prefix)
-            .layout(self.layout)
+        RedisConfig {
+            user: self.user.clone(),
+            password: self.password.clone(),
+            database: self.database,
+            prefix: self.prefix.clone(),
+            layout: self.layout,
+            tls: self.tls.clone(),
+            timeouts: self.timeouts,
+            ..RedisConfig::default()
+        }
     }
 }
 

@@ -77,7 +77,7 @@ impl Fault {
     }
 
     /// The kind of error that many of these are together.
-    fn kind(&self) -> io::ErrorKind {
+    pub(super) fn kind(&self) -> io::ErrorKind {
         let (Self::Down(error) | Self::Refused(error)) = self else {
             return io::ErrorKind::NotConnected;
         };
@@ -87,25 +87,6 @@ impl Fault {
             () if passes || self.is_twin() => io::ErrorKind::NotConnected,
             () => io::ErrorKind::InvalidData,
         }
-    }
-
-    /// The error of a request to all nodes, of which these failed. `had` says how many nodes did
-    /// what `needed` must do.
-    pub(super) fn all(
-        had: &str,
-        of: usize,
-        needed: usize,
-        faults: &[(&Address, &Self)],
-    ) -> io::Error {
-        // Only if no outage ends it.
-        let lasts =
-            |kind: &_| faults.iter().filter(|(_, f)| f.kind() == *kind).count() > of - needed;
-        let lasting = [io::ErrorKind::PermissionDenied, io::ErrorKind::InvalidData];
-        let kind = lasting.into_iter().find(lasts).unwrap_or(io::ErrorKind::NotConnected);
-        let reasons: Vec<_> =
-            faults.iter().map(|(node, fault)| format!("{node}: {fault}")).collect();
-        let why = format!("{had}, and {needed} are needed: {}", reasons.join("; "));
-        io::Error::new(kind, why)
     }
 }
 

@@ -49,11 +49,14 @@ impl Node {
 
     /// Sends a request for each debt. Those that fail are remembered. Returns whether none has.
     async fn pay(self: &Arc<Self>, debts: Vec<Debt>) -> bool {
-        // None that is made meanwhile counts.
-        let connection = self.connected().map_or(0, |connection| connection.number);
-        let pay = async |mut debt: Debt| match self.call(&debt.call, LIMIT).await {
-            Ok(_) => None,
-            Err(fault) => debt.lasts(&fault, connection).then_some(debt),
+        let connection = self.connected();
+        let pay = async |mut debt: Debt| {
+            let (number, answer) = match &connection {
+                Ok(up) => (up.number, self.call(up, &debt.call, LIMIT).await),
+                Err(fault) => (0, Err(fault.clone())),
+            };
+            let fault = answer.err()?;
+            debt.lasts(&fault, number).then_some(debt)
         };
         let failed: Vec<_> = join_all(debts.into_iter().map(pay)).await;
         let failed: Vec<_> = failed.into_iter().flatten().collect();

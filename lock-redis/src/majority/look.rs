@@ -63,7 +63,7 @@ impl Majority {
     /// Returns the names that a majority of nodes has as keys. While nodes do not answer, names may
     /// be missing: those that had their majority with them.
     pub(super) async fn scan(&self, prefix: &str) -> io::Result<Vec<LockName>> {
-        let start = Key::start_of(&self.keys, prefix);
+        let start = Key::start_of(&self.server, prefix);
         let scans = self.nodes.iter().map(|node| keys(node, &start));
         let (mut counts, mut faults) = (BTreeMap::<LockName, usize>::new(), Vec::new());
         for (number, found) in futures_util::future::join_all(scans).await.into_iter().enumerate() {
@@ -72,7 +72,7 @@ impl Majority {
                     // A scan may return a key twice.
                     found.sort();
                     found.dedup();
-                    for name in found.iter().filter_map(|key| Key::name_of(&self.keys, key)) {
+                    for name in found.iter().filter_map(|key| Key::name_of(&self.server, key)) {
                         *counts.entry(name).or_default() += 1;
                     }
                 }

@@ -8,7 +8,7 @@ use lock_core::{
     Attempt, BoxFuture, Clock, DistributedLock, Effect, Entry, Error, FencingToken, Guarantees,
     Lease, LockName, Reach, Request, Result, TokenFloor,
     keep::{
-        errors::{denied, rejected, unavailable},
+        errors::{denied, invalid, rejected, unavailable, unsupported},
         limits,
     },
     polling::Polling,
@@ -106,7 +106,10 @@ impl Majority {
         while let Ok(Some((number, connected))) = timeout(wait, open.next()).await {
             match connected {
                 Ok(()) => drop(up.insert(number)),
-                Err(fault) if fault.is_twin() => return Err(self.twins(number, &fault)),
+                Err(fault) if fault.is_twin() => {
+                    let allowed = format!("each server once; {fault}");
+                    return Err(invalid("nodes", &self.nodes[number].address, allowed));
+                }
                 Err(fault) => faults.push((number, fault)),
             }
             if up.len() >= self.needed() {
@@ -118,14 +121,6 @@ impl Majority {
         }
         self.nodes.iter().for_each(Node::keep);
         Ok(())
-    }
-
-    fn twins(&self, number: usize, fault: &Fault) -> Error {
-        Error::InvalidOption {
-            option: "nodes".to_owned(),
-            value: self.nodes[number].address.to_string(),
-            allowed: format!("each server once; {fault}"),
-        }
     }
 
     fn not_connected(&self, faults: &[(usize, Fault)]) -> Error {
@@ -202,6 +197,5 @@ impl DistributedLock for Redlock {
 }
 
 fn no_floor() -> Error {
-    let what = "keep a token floor: no step is atomic on all servers".to_owned();
-    Error::Unsupported { store: STORE, what }
+    unsupported(STORE, "keep a token floor: no step is atomic on all servers")
 }

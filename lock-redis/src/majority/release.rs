@@ -7,7 +7,7 @@ use lock_core::{LockName, Request};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::{asked::Asked, fault::Fault, janitor::LIMIT, node::Node, script, store::Majority};
+use super::{fault::Fault, janitor::LIMIT, node::Node, script, store::Majority};
 use crate::wire::call::Call;
 
 /// Takes votes back, one node at a time, in the background. The request for the vote may lie in a
@@ -24,29 +24,6 @@ impl Back {
     /// Takes the vote of one node back, which may have it.
     pub(super) fn from(&self, number: usize) {
         self.nodes[number].owe(self.call.clone(), self.ttl, self.under_way.clone());
-    }
-}
-
-/// What a release must do about the nodes that have not confirmed it.
-struct Rest {
-    attempt: Uuid,
-    asked: Arc<Asked>,
-    /// Whether the attempt is this client's.
-    is_own: bool,
-    back: Back,
-}
-
-impl Rest {
-    /// A node has not confirmed.
-    fn leave(&self, node: usize, fault: &Fault) {
-        let may = match self.is_own {
-            true => self.asked.owes(self.attempt, node),
-            // A minority is of no use to it, and its client takes it back.
-            false => fault.was_sent(),
-        };
-        if may {
-            self.back.from(node);
-        }
     }
 }
 
@@ -76,31 +53,39 @@ impl Majority {
                 }
                 // Its vote is gone all the same.
                 Err(Fault::Young(_)) => confirmed += 1,
-                Err(_) if asked.is_some_and(|asked| !asked.has(node)) => never += 1,
+                Err(_) if asked.is_some_and(|asked| !asked[node]) => never += 1,
                 Err(fault) => faults.push((node, fault)),
             }
             if confirmed >= self.needed() {
                 break;
             }
         }
-        let rest = Rest {
-            attempt,
-            asked: self.asked.clone(),
-            is_own: asked.is_some(),
-            back: self.back_by(call, self.config.longest_ttl()),
+        let (record, is_own) = (self.asked.clone(), asked.is_some());
+        let back = self.back_by(call, self.config.longest_ttl());
+        // A node that has not confirmed takes its vote back later.
+        let leave = move |node: usize, fault: &Fault| {
+            let may = match is_own {
+                true => record.owes(attempt, node),
+                // A minority is of no use to it, and its client takes it back.
+                false => fault.was_sent(),
+            };
+            if may {
+                back.from(node);
+            }
         };
-        faults.iter().for_each(|(node, fault)| rest.leave(*node, fault));
+        faults.iter().for_each(|(node, fault)| leave(*node, fault));
         // A node that was never asked has no vote.
         if confirmed + never < self.needed() {
             return Err(self.outage(faults.iter().map(|(node, fault)| (*node, fault))));
         }
+        let asked = self.asked.clone();
         tokio::spawn(async move {
             while let Some((node, answer)) = open.next().await {
                 if let Err(fault) = answer {
-                    rest.leave(node, &fault);
+                    leave(node, &fault);
                 }
             }
-            rest.asked.forget(attempt);
+            asked.forget(attempt);
         });
         Ok(was_there)
     }

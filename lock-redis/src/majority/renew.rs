@@ -17,6 +17,9 @@ use super::{
 /// A renewal waits this much longer for the nodes that a majority does not need.
 const GRACE: Duration = Duration::from_millis(5);
 
+/// Answers to a renewal, each with the node's number.
+type Answers = Vec<(usize, Result<Renewed, Fault>)>;
+
 impl Majority {
     /// Renews the votes of an attempt. `false` if so many nodes have none that there is no majority
     /// any more. Nodes that are free again vote anew: that carries the lock through further faults.
@@ -41,18 +44,13 @@ impl Majority {
     }
 
     /// Takes back, in the background, the votes that a lost lock may still have.
-    fn give_rest_back(
-        &self,
-        request: &Request,
-        attempt: Uuid,
-        answers: &[(usize, Result<Renewed, Fault>)],
-    ) {
+    fn give_rest_back(&self, request: &Request, attempt: Uuid, answers: &Answers) {
         let asked = self.asked.nodes(attempt);
         let has_none = |node: usize| {
             let known = answers.iter().find(|(number, _)| *number == node);
             known.is_some_and(|(_, answer)| matches!(answer, Ok(Renewed::Free | Renewed::Other)))
         };
-        let may = |node: &usize| asked.is_none_or(|asked| asked.has(*node)) && !has_none(*node);
+        let may = |node: &usize| asked.is_none_or(|asked| asked[*node]) && !has_none(*node);
         let back = self.back(request, attempt, None);
         for node in (0..self.nodes.len()).filter(may) {
             back.from(node);
@@ -62,11 +60,7 @@ impl Majority {
 
     /// Asks all nodes. Waits until a majority has renewed or cannot any more; in the first case a
     /// little longer for the others. Returns also how many have renewed, and how many have no vote.
-    async fn renewals(
-        &self,
-        request: &Request,
-        attempt: Uuid,
-    ) -> (Vec<(usize, Result<Renewed, Fault>)>, usize, usize) {
+    async fn renewals(&self, request: &Request, attempt: Uuid) -> (Answers, usize, usize) {
         let command = script::renew(&self.key(&request.name), attempt, request.ttl);
         let limit = self.config.request_limit(request.ttl);
         let mut open = self.ask_all(command, limit, script::renewed);
@@ -90,12 +84,7 @@ impl Majority {
     }
 
     /// Asks the nodes that are free for their votes, with the lock's token, which the others know.
-    async fn vote_anew(
-        &self,
-        request: &Request,
-        attempt: Uuid,
-        answers: &[(usize, Result<Renewed, Fault>)],
-    ) {
+    async fn vote_anew(&self, request: &Request, attempt: Uuid, answers: &Answers) {
         let is_free = |answer: &Result<Renewed, Fault>| matches!(answer, Ok(Renewed::Free));
         let free: Vec<_> = answers.iter().filter(|(_, a)| is_free(a)).map(|(n, _)| *n).collect();
         if free.is_empty() {

@@ -38,8 +38,8 @@ pub(super) struct Majority {
     pub(super) nodes: Vec<Arc<Node>>,
     pub(super) asked: Arc<Asked>,
     pub(super) config: RedlockConfig,
-    /// Prefix and layout of keys.
-    pub(super) keys: RedisConfig,
+    /// What all nodes have in common.
+    pub(super) server: RedisConfig,
     pub(super) guarantees: Guarantees,
     ballots: AtomicU64,
     /// Its receivers are the acquires and take-backs under way: a close waits for them.
@@ -55,9 +55,9 @@ impl Majority {
         config: RedlockConfig,
         guarantees: Guarantees,
     ) -> Self {
-        let (asked, keys) = (Arc::default(), config.keys());
+        let (asked, server) = (Arc::default(), config.server());
         let (ballots, under_way) = (AtomicU64::new(0), watch::Sender::new(()));
-        Self { nodes, asked, config, keys, guarantees, ballots, under_way }
+        Self { nodes, asked, config, server, guarantees, ballots, under_way }
     }
 
     /// The number of nodes that must agree.
@@ -66,7 +66,7 @@ impl Majority {
     }
 
     pub(super) fn key(&self, name: &LockName) -> Key {
-        Key::new(&self.keys, name)
+        Key::new(&self.server, name)
     }
 
     /// Something begins that a close waits for, until what this returns is dropped.
@@ -146,11 +146,18 @@ impl Majority {
         had: &str,
         faults: impl IntoIterator<Item = (usize, &'a Fault)>,
     ) -> io::Error {
-        let faults: Vec<_> = faults
-            .into_iter()
-            .map(|(number, fault)| (&self.nodes[number].address, fault))
-            .collect();
-        Fault::all(had, self.nodes.len(), self.needed(), &faults)
+        let (faults, needed): (Vec<_>, _) = (faults.into_iter().collect(), self.needed());
+        // Only if no outage ends it.
+        let lasts = |kind: &io::ErrorKind| {
+            let alike = faults.iter().filter(|(_, fault)| fault.kind() == *kind);
+            alike.count() > self.nodes.len() - needed
+        };
+        let lasting = [io::ErrorKind::PermissionDenied, io::ErrorKind::InvalidData];
+        let kind = lasting.into_iter().find(lasts).unwrap_or(io::ErrorKind::NotConnected);
+        let reason =
+            |(number, fault): &(usize, _)| format!("{}: {fault}", self.nodes[*number].address);
+        let reasons: Vec<_> = faults.iter().map(reason).collect();
+        io::Error::new(kind, format!("{had}, and {needed} are needed: {}", reasons.join("; ")))
     }
 }
 

@@ -13,14 +13,13 @@ use crate::{
     config::Mode,
     layout::{key::Key, ticket::Ticket},
     wire::{
-        answer::{Seen, Waits},
+        answer::Seen,
         call,
         script::{self, Member},
     },
 };
 use lock_core::{
     Clock, Instant, Kind, LossReason, Request, Term, Validity,
-    deadline::jitter,
     keep::{
         self,
         attempt::{End, Progress},
@@ -28,14 +27,6 @@ use lock_core::{
     this_process,
     validity::safe_until,
 };
-
-/// The head asks a foreign holder's key again after this long, then less and less often.
-const FIRST_ASK: Duration = Duration::from_millis(50);
-const LONGEST_ASK: Duration = Duration::from_secs(1);
-/// Delay after the expiry of the holder's key until the head asks, and the others: the head goes
-/// first.
-const HEAD_SLACK: Duration = Duration::from_millis(2);
-const OTHERS_SLACK: Duration = Duration::from_millis(400);
 
 /// After this time a renewal also keeps the name's last token for another day.
 const FENCE_PERIOD: Duration = Duration::from_secs(8 * 3600);
@@ -80,6 +71,13 @@ pub(crate) struct Queued {
     polls: Polls,
 }
 
+/// Number of polls of a foreign holder's key.
+#[derive(Clone, Copy, Debug, Default)]
+struct Polls {
+    holder: Option<u64>,
+    count: u32,
+}
+
 /// State of a lock that is held.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hold {
@@ -102,13 +100,6 @@ pub(crate) struct Hold {
     /// The last instant at which the holder's own renewal of a fixed term may be sent. Checks must
     /// leave the key the time that it grants.
     by_hand: Instant,
-}
-
-/// Number of polls of a foreign holder's key.
-#[derive(Clone, Copy, Debug, Default)]
-struct Polls {
-    holder: Option<u64>,
-    count: u32,
 }
 
 /// Which part of the renewal request carries the attempt.
@@ -142,11 +133,6 @@ impl Attempt {
             renewals: AtomicU32::new(0),
             missing: Mutex::default(),
         })
-    }
-
-    /// Whether its first request is not answered yet.
-    pub(crate) fn is_asking(&self) -> bool {
-        self.look(|stage| matches!(stage, Stage::Asking(_)))
     }
 
     pub(crate) fn member(&self) -> Member<'_> {
@@ -193,72 +179,6 @@ impl Attempt {
     /// Notes whether others may hold the lock too from now on.
     pub(crate) fn share(&self, shares: bool) {
         self.note(|hold| hold.alone = (!shares).then(|| Clock::Boot.now()));
-    }
-
-    /// Takes note of a push that announces a grant. It may be late: the attempt may have lost that
-    /// grant and queued up again. Then its token is not newer than the server's last answer.
-    pub(crate) fn pushed(&self, token: u64) {
-        self.change(|stage| match stage {
-            Stage::Asking(pushed) => *pushed = (*pushed).max(Some(token)),
-            Stage::Waiting { sent, note } if token > note.fence => {
-                *stage = Stage::Granted { sent: *sent, token };
-            }
-            _ => {}
-        });
-    }
-
-    /// Takes note of an answer that the attempt waits. Returns when to ask again, if that is before
-    /// the next renewal.
-    pub(crate) fn waits(&self, sent: Instant, answer: Waits) -> Option<Instant> {
-        self.change(|stage| {
-            if !matches!(stage, Stage::Held { .. }) {
-                self.found();
-            }
-            let polls = match stage {
-                Stage::Asking(Some(token)) if *token > answer.fence => {
-                    *stage = Stage::Granted { sent, token: *token };
-                    return None;
-                }
-                Stage::Asking(_) => Polls::default(),
-                Stage::Waiting { sent: before, note } if sent >= *before => note.polls,
-                // The server that took over does not know the grant.
-                Stage::Held { .. } if self.missing_since().is_some_and(|since| sent >= since) => {
-                    self.lose(stage);
-                    return None;
-                }
-                _ => return None,
-            };
-            self.queue(stage, sent, answer, polls)
-        })
-    }
-
-    fn queue(
-        &self,
-        stage: &mut Stage,
-        sent: Instant,
-        answer: Waits,
-        polls: Polls,
-    ) -> Option<Instant> {
-        let (delay, polls) = self.next_ask(answer, polls);
-        let ask = delay.map(|delay| Clock::Boot.now() + delay);
-        *stage = Stage::Waiting { sent, note: Queued { fence: answer.fence, ask, polls } };
-        ask
-    }
-
-    /// Returns the delay until the next question, if it comes before the next renewal. No push
-    /// announces that a holder died, or that a foreign one released.
-    fn next_ask(&self, answer: Waits, polls: Polls) -> (Option<Duration>, Polls) {
-        let head = answer.place == Some(1);
-        let slack = if head { HEAD_SLACK } else { jitter(OTHERS_SLACK) };
-        let expiry = answer.pttl.map(|pttl| pttl + slack);
-        let holder = answer.foreign.filter(|_| head);
-        // A new foreign holder may release as soon as the first one: the pause starts anew.
-        let count = if holder == polls.holder { polls.count } else { 0 };
-        let pause = (FIRST_ASK * 2u32.saturating_pow(count)).min(LONGEST_ASK);
-        let poll = holder.map(|_| jitter(pause));
-        let delay = [expiry, poll].into_iter().flatten().min();
-        // A later question is needless: the renewal comes first.
-        (delay.filter(|delay| *delay < self.period), Polls { holder, count: (count + 1).min(16) })
     }
 
     /// Takes note of a renewal's answer for an attempt that waits, or does not hold alone. Returns
@@ -368,22 +288,6 @@ impl Attempt {
         })
     }
 
-    /// Makes an attempt that waits want to ask at once. Returns when.
-    pub(crate) fn asks_now(&self) -> Option<Instant> {
-        self.change(|stage| match stage {
-            Stage::Waiting { note, .. } => {
-                note.ask = Some(Clock::Boot.now());
-                note.ask
-            }
-            _ => None,
-        })
-    }
-
-    /// Whether the attempt still wants to ask at this instant.
-    pub(crate) fn asks_at(&self, at: Instant) -> bool {
-        self.look(|stage| matches!(stage, Stage::Waiting { note, .. } if note.ask == Some(at)))
-    }
-
     /// Takes note of a grant. From now on the lock is held and renewed.
     pub(crate) fn hold(&self, sent: Instant, token: u64) -> Result<Validity, End> {
         let alone = (self.kind == Kind::Exclusive).then(Instant::default);
@@ -414,6 +318,6 @@ impl Hold {
 }
 
 mod failover;
-mod kept;
 #[cfg(test)]
 mod tests;
+mod waiting;

@@ -32,7 +32,7 @@ impl Session {
     /// Fills in what the deployment promises. Sends a few questions.
     pub(crate) async fn describe_deployment(&self, guarantees: &mut Guarantees) {
         let nodes = self.routes.all();
-        let waits = usize::try_from(self.wait_replicas).unwrap_or(usize::MAX);
+        let waits = usize::try_from(self.config.wait_replicas).unwrap_or(usize::MAX);
         // Each server of a deployment keeps some of the locks.
         let all = join_all(nodes.iter().map(|node| Deployment::ask(node))).await;
         let survives_restart = all.iter().all(Deployment::is_durable);

@@ -1,24 +1,18 @@
 //! The description of a client, for operators that look at a queue. It is for people's eyes: no
 //! connect, close or look depends on it.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use lock_core::this_process;
 use redis::{Cmd, cmd};
 use tokio::time::timeout;
 
-use super::{Session, retry::Way};
+use super::Session;
 use crate::{
     error,
     layout::key::client_key,
     wire::{
-        answer::bytes,
-        call::Request,
-        connection::{Connection, Share},
-        failure::Failure,
+        answer::bytes, call::Request, connection::Connection, failure::Failure, snapshot::Snapshot,
     },
 };
 
@@ -36,7 +30,7 @@ impl Session {
         set.arg(client_key(&self.id)).arg(&*this_process());
         set.arg("PX").arg(TTL.as_secs() * 1000);
         // A broken connection shows in the next renewal as well.
-        drop(connection.call(&set.into(), false, Share::Others, WRITE_LIMIT).await);
+        drop(connection.call(&set.into(), WRITE_LIMIT).await);
     }
 
     /// Removes this client's description, if its server can be reached and lets it. It expires by
@@ -46,39 +40,34 @@ impl Session {
         drop(self.routes.of(&key).ask(Cmd::del(&key), WRITE_LIMIT).await);
     }
 
-    /// Returns the descriptions of clients, by client, as far as they can be read.
-    pub(crate) async fn descriptions(
-        &self,
-        clients: impl Iterator<Item = &str>,
-    ) -> HashMap<String, String> {
-        let clients: BTreeSet<_> = clients.collect();
-        let mut known = HashMap::new();
+    /// Adds the descriptions of clients to a name's state, as far as they can be read.
+    pub(crate) async fn describe_clients(&self, snapshot: &mut Snapshot) {
+        let clients: BTreeSet<_> = snapshot.clients().map(str::to_owned).collect();
         // Given up as a whole: a question with the rest of the time would give up a good connection.
         let ask = async {
             for client in clients {
                 // One by one: in a cluster these keys are elsewhere, and there are seldom many.
-                let key = client_key(client);
+                let key = client_key(&client);
                 let get = Request::new(&key, Cmd::get(&key));
-                let way = Way::new(Share::Others, READ_LIMIT);
-                let answer = match self.call(&get, way).await {
+                let answer = match self.call(&get, None, READ_LIMIT).await {
                     Err(Failure::Refused(error)) if self.is_redirected(&error) => {
-                        self.call(&get, way).await
+                        self.call(&get, None, READ_LIMIT).await
                     }
                     answer => answer,
                 };
-                // A user may lack the right, since these keys do not start with the prefix.
-                if let Err(Failure::Refused(error)) = &answer
-                    && error::is_denied(error)
-                {
-                    break;
-                }
-                // Their node may be out of reach.
-                if let Some(text) = answer.ok().and_then(|answer| bytes(&answer.value)) {
-                    known.insert(client.to_owned(), String::from_utf8_lossy(&text).into_owned());
+                match answer {
+                    Ok(answer) => {
+                        let text = bytes(&answer.value);
+                        let text = text.map(|text| String::from_utf8_lossy(&text).into_owned());
+                        snapshot.descriptions.extend(text.map(|text| (client, text)));
+                    }
+                    // A user may lack the right, since these keys do not start with the prefix.
+                    Err(Failure::Refused(error)) if error::is_denied(&error) => break,
+                    // Their node may be out of reach.
+                    Err(_) => {}
                 }
             }
         };
         let _ = timeout(READ_LIMIT, ask).await;
-        known
     }
 }

@@ -19,7 +19,6 @@ use crate::{
     wire::{
         answer::{self, Seen},
         script,
-        turns::Lane,
     },
 };
 
@@ -73,7 +72,7 @@ impl Session {
         // Sent as a shared hold: whether it holds alone may change while the request is on its way.
         let deadline = Clock::Boot.now() + attempt.ttl / 2;
         let request = script::renew(&[], &[attempt.counted_member_by_hand(deadline)], &attempt.key);
-        let effort = Effort::new("renew", Lane::Urgent, attempt.patience(), deadline);
+        let effort = Effort::urgent("renew", attempt.patience(), deadline);
         let outcome = self.insist(&request, effort, |value| answer::renewed(value, 0)).await;
         let (sent, (_, seen)) = outcome.answer?;
         match seen[..] {
@@ -81,11 +80,7 @@ impl Session {
                 attempt.renewed_by_hand(sent, token);
                 return Ok(Some((sent, token)));
             }
-            [Seen::Waits(answer)] => {
-                if let Some(at) = attempt.waits_again(sent, answer) {
-                    self.ask(attempt, at);
-                }
-            }
+            [Seen::Waits(answer)] => self.ask(attempt, attempt.waits_again(sent, answer)),
             _ => {}
         }
         Ok(None)

@@ -22,7 +22,6 @@ mod takeover;
 use std::{
     fmt,
     sync::{Arc, Mutex, MutexGuard},
-    time::Duration,
 };
 
 use lock_core::{Reach, keep::poison::lock};
@@ -31,21 +30,18 @@ use uuid::Uuid;
 
 use self::book::Book;
 pub(crate) use self::routes::Routes;
-use crate::{config::Mode, election::observers::Observers, layout::ticket::Ticket};
+use crate::{
+    config::{Mode, RedisConfig},
+    election::observers::Observers,
+    layout::ticket::Ticket,
+};
 
 /// One client of a deployment: one connection at a time to each node, one renewal for all attempts
 /// of a node.
 pub(crate) struct Session {
     /// 16 hex digits that start every ticket of this client.
     pub(crate) id: String,
-    pub(crate) mode: Mode,
-    pub(crate) database: i64,
-    /// The prefix of each lock's key; `None` in a cluster.
-    prefix: Option<String>,
-    /// How many replicas must have a change before it counts.
-    pub(crate) wait_replicas: u32,
-    /// The longest wait for an answer, if it is shorter than the usual one.
-    request_limit: Option<Duration>,
+    pub(crate) config: RedisConfig,
     pub(crate) routes: Routes,
     pub(crate) reach: Reach,
     book: Mutex<Book>,
@@ -59,7 +55,7 @@ pub(crate) struct Session {
 impl Session {
     /// Returns the ticket of an attempt of this client.
     pub(crate) fn ticket(&self, attempt: Uuid) -> Ticket {
-        match self.mode {
+        match self.config.mode {
             Mode::Queue => Ticket::queued(&self.id, attempt),
             Mode::Simple => Ticket::simple(attempt),
         }
@@ -73,6 +69,7 @@ impl Session {
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("id", &self.id).finish_non_exhaustive()
+        let mut shown = f.debug_struct("Session");
+        shown.field("id", &self.id).field("config", &self.config).finish_non_exhaustive()
     }
 }

@@ -5,7 +5,7 @@
 //! attempt lives on when it is renewed in each key that must have it. It does not matter how the
 //! keys of the name are split. Grants, releases and conversions wait until the slot has moved.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::future::{join, join_all};
 use lock_core::{Clock, Instant};
@@ -14,13 +14,12 @@ use redis::{RedisError, Value};
 use super::{
     Routes, Session,
     attempt::{Attempt, Role},
-    node::Link,
-    retry::{Answer, Way},
+    node::{Link, Node},
 };
 use crate::{
     config::Address,
     error,
-    wire::{answer, call::Request, connection::Share, failure::Failure, script, slots},
+    wire::{answer, failure::Failure, script, slots},
 };
 
 impl Session {
@@ -89,8 +88,8 @@ impl Session {
         sent: Instant,
     ) -> Result<bool, Failure> {
         let found = is_one(&self.keep(attempt, "waiting", None).await?);
-        if found && let Some(at) = attempt.kept_waiting(sent) {
-            self.ask(attempt, at);
+        if found {
+            self.ask(attempt, attempt.kept_waiting(sent));
         }
         Ok(found)
     }
@@ -102,45 +101,51 @@ impl Session {
         what: &str,
         group: Option<&[u8]>,
     ) -> Result<Value, Failure> {
-        let request = script::keep(attempt.counted_member().0, what, group);
-        let way = Way::new(Share::Renewals, attempt.patience());
-        let answer = match self.call(&request, way).await {
-            Err(Failure::Refused(error)) => self.call_target(&request, &error, way).await?,
+        let make = || script::keep(attempt.counted_member().0, what, group);
+        let (mut request, limit) = (make(), attempt.patience());
+        let answer = match self.call(&request, None, limit).await {
+            Err(Failure::Refused(moved)) => {
+                let node = self.target(request.key, &moved, limit).await?;
+                // Made anew: a fixed term may have been renewed by hand meanwhile.
+                request = make();
+                request.call.asking = error::is_moving(&moved);
+                self.call(&request, Some(&node), limit).await?
+            }
             answer => answer?,
         };
         // Without enough replicas, bad news counts, and good news does not.
         answer.counted(&request)
     }
 
-    /// Sends a request to the node to which an error says that its slot moves.
-    async fn call_target(
+    /// Returns the node to which an error says that a key's slot moves, and connects it first.
+    ///
+    /// # Errors
+    ///
+    /// That error, if it names no node.
+    async fn target(
         self: &Arc<Self>,
-        request: &Request<'_>,
+        key: &[u8],
         moved: &RedisError,
-        way: Way<'_>,
-    ) -> Result<Answer, Failure> {
+        limit: Duration,
+    ) -> Result<Arc<Node>, Failure> {
         let refused = || Failure::Refused(moved.clone());
         let (Routes::Slots(slots), Some((to, _))) = (&self.routes, moved.redirect_node()) else {
             return Err(refused());
         };
-        let from = match self.routes.of(request.key).state() {
+        let from = match self.routes.of(key).state() {
             Link::Up(connection) => connection.address.clone(),
             _ => Address::new("", 0),
         };
         let address = slots::target(to, &from).ok_or_else(refused)?;
-        let node = match slots.node_at(&address) {
-            Some(node) => node,
-            None => {
-                let (node, is_new) = slots.guest(&address);
-                if is_new {
-                    self.keep_connected(&node);
-                }
-                node.until_up(way.limit, None).await;
-                node
-            }
-        };
-        let asking = error::is_moving(moved);
-        self.call(request, Way { node: Some(&node), asking, ..way }).await
+        if let Some(node) = slots.node_at(&address) {
+            return Ok(node);
+        }
+        let (node, is_new) = slots.guest(&address);
+        if is_new {
+            self.keep_connected(&node);
+        }
+        node.until_up(limit, None).await;
+        Ok(node)
     }
 }
 

@@ -25,7 +25,7 @@ use crate::{
     error::{self, STORE},
     wire::{
         call::Call,
-        connection::{Connection, Connector, Share},
+        connection::{Connection, Connector},
         data::Data,
         failure::Failure,
         line::Line,
@@ -164,18 +164,16 @@ impl Node {
     pub(crate) async fn call(
         &self,
         call: &Call,
-        asking: bool,
-        share: Share,
         limit: Duration,
     ) -> Result<(Value, Option<u32>), Failure> {
         let connection = self.connection()?;
-        let answer = connection.call(call, asking, share, limit).await;
+        let answer = connection.call(call, limit).await;
         self.judge(&connection, answer)
     }
 
     /// Sends a command that changes no lock.
     pub(super) async fn ask(&self, command: redis::Cmd, limit: Duration) -> Result<Value, Failure> {
-        Ok(self.call(&command.into(), false, Share::Others, limit).await?.0)
+        Ok(self.call(&command.into(), limit).await?.0)
     }
 
     /// Converts an answer for the caller. Gives up the connection if the answer shows that it is

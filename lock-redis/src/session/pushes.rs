@@ -46,11 +46,7 @@ impl Session {
         match (push, attempt) {
             (Push::Granted(token), Some(attempt)) => attempt.pushed(token),
             (Push::Gone, Some(attempt)) => attempt.gone(),
-            (Push::First, Some(attempt)) => {
-                if let Some(at) = attempt.asks_now() {
-                    self.ask(&attempt, at);
-                }
-            }
+            (Push::First, Some(attempt)) => self.ask(&attempt, attempt.asks_now()),
             (Push::Granted(_), None) => self.give_back(node, id, lock),
             (Push::Gone | Push::First, None) => {}
         }
@@ -60,7 +56,7 @@ impl Session {
     /// has lost the withdrawal, by a failover or a restart. Without this, nobody holds the lock for
     /// a TTL, and nobody gets it.
     fn give_back(self: &Arc<Self>, node: &Node, attempt: Uuid, lock: &[u8]) {
-        let Some(key) = Key::of_lock(lock, self.prefix.as_deref()) else { return };
+        let Some(key) = Key::of_lock(&self.config, lock) else { return };
         // Each node of a cluster sends the push. The one of the lock's node is in order with its
         // answers; another one may be late, when the attempt has held the lock and released it.
         if !std::ptr::eq(&*self.routes.of(key.lock()), node) {

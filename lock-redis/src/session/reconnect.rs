@@ -17,7 +17,7 @@ use super::{
 use crate::{
     error::{self, STORE},
     layout::key::{client_key, floor},
-    wire::connection::{Connection, Share},
+    wire::connection::Connection,
 };
 
 /// Time limit of the question whether the server takes writes.
@@ -58,6 +58,7 @@ impl Session {
             false => {}
         }
         node.up(connection);
+        self.observers.hint_all(|lock| Arc::ptr_eq(&self.routes.of(lock), node));
         self.book().attempts.all_due(Clock::Boot.now());
         self.alarm.notify_one();
         Ok(())
@@ -66,9 +67,11 @@ impl Session {
     /// Refuses a replica: an address may lead to the primary later. It changes nothing, since the
     /// record of the token floor never expires. In a cluster, the owners of slots are primaries.
     async fn takes_writes(&self, connection: &Connection) -> Result<(), RedisError> {
-        let Some(prefix) = &self.prefix else { return Ok(()) };
-        let write = cmd("PERSIST").arg(floor(prefix)).take();
-        match connection.call(&write.into(), false, Share::Others, WRITE_LIMIT).await {
+        if self.config.is_cluster() {
+            return Ok(());
+        }
+        let write = cmd("PERSIST").arg(floor(&self.config.prefix)).take();
+        match connection.call(&write.into(), WRITE_LIMIT).await {
             Err(error) if error::is_broken(&error) || error::is_elsewhere(&error) => Err(error),
             _ => Ok(()),
         }

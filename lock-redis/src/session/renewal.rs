@@ -10,14 +10,13 @@ use super::{
     Session,
     attempt::{Attempt, Role},
     node::Node,
-    retry::{Answer, Way},
+    retry::Answer,
 };
 use crate::{
     config::Mode,
     error::{self, STORE},
     wire::{
         answer::{self, Seen},
-        connection::Share,
         failure::Failure,
         script,
     },
@@ -62,8 +61,9 @@ async fn renew_at(session: Arc<Session>, node: Arc<Node>) {
 }
 
 impl Session {
-    /// Makes an attempt ask before its group is due.
-    pub(crate) fn ask(&self, attempt: &Attempt, at: Instant) {
+    /// Makes an attempt ask at this instant, if one is given: before its group is due.
+    pub(crate) fn ask(&self, attempt: &Attempt, at: Option<Instant>) {
+        let Some(at) = at else { return };
         let mut book = self.book();
         let before = book.next_due();
         book.ask(attempt, at);
@@ -107,32 +107,28 @@ impl Session {
     }
 
     async fn renew_part(self: &Arc<Self>, part: Part<'_>) -> Result<(), Failure> {
-        let (alone, others) = (&part.alone[..], &part.others[..]);
-        match self.renew_chunk(alone, others).await {
+        match self.renew_chunk(&part).await {
+            // Made anew: a fixed term may have been renewed by hand meanwhile.
             Err(Failure::Refused(error)) if self.is_redirected(&error) => {
-                self.renew_chunk(alone, others).await
+                self.renew_chunk(&part).await
             }
             Err(Failure::Refused(error)) if error::is_moving(&error) => {
-                let each = alone.iter().chain(others).map(|attempt| &***attempt);
+                let each = part.alone.iter().chain(&part.others).map(|attempt| &***attempt);
                 self.renew_each(each, &error).await
             }
             renewed => renewed,
         }
     }
 
-    async fn renew_chunk(
-        self: &Arc<Self>,
-        alone: &[&Arc<Attempt>],
-        others: &[&Arc<Attempt>],
-    ) -> Result<(), Failure> {
+    async fn renew_chunk(self: &Arc<Self>, part: &Part<'_>) -> Result<(), Failure> {
+        let Part { alone, others } = part;
         let Some(first) = alone.first().or(others.first()) else { return Ok(()) };
         let limit = alone.iter().chain(others).map(|attempt| attempt.patience()).min();
-        let way = Way::new(Share::Renewals, limit.unwrap_or_default());
         let sent = Clock::Boot.now();
         let holding: Vec<_> = alone.iter().map(|attempt| attempt.member()).collect();
         let counted: Vec<_> = others.iter().map(|attempt| attempt.counted_member()).collect();
         let request = script::renew(&holding, &counted, &first.key);
-        let Answer { value, short } = self.call(&request, way).await?;
+        let Answer { value, short } = self.call(&request, None, limit.unwrap_or_default()).await?;
         let Some((renewed, seen)) = answer::renewed(&value, alone.len()) else { return Ok(()) };
         // Without enough replicas, bad news counts, and good news does not.
         for (attempt, mine) in alone.iter().zip(renewed) {
@@ -150,10 +146,10 @@ impl Session {
         }
         if let Some(attempt) = failed {
             // A request for this name alone shows the error.
-            let way = Way::new(Share::Renewals, attempt.patience());
             let request = script::renew(&[], &[attempt.counted_member()], &attempt.key);
             let sent = Clock::Boot.now();
-            let value = self.call(&request, way).await?.counted(&request)?;
+            let answer = self.call(&request, None, attempt.patience()).await?;
+            let value = answer.counted(&request)?;
             if let Some((_, seen)) = answer::renewed(&value, 0) {
                 seen.into_iter().for_each(|seen| self.saw(attempt, sent, seen));
             }
@@ -167,9 +163,7 @@ impl Session {
 
     fn saw(self: &Arc<Self>, attempt: &Arc<Attempt>, sent: Instant, seen: Seen) {
         let knows_it = attempt.is_held() && seen != Seen::Gone;
-        if let Some(at) = attempt.seen(sent, seen) {
-            self.ask(attempt, at);
-        }
+        self.ask(attempt, attempt.seen(sent, seen));
         if knows_it && attempt.is_lost() {
             // The server that took over has it in its queue, or has granted it anew.
             self.clean_up(attempt);
@@ -181,9 +175,8 @@ impl Session {
             // A node that was given up is no end of the session.
             Failure::Closed if self.book().attempts.is_closed() => return,
             Failure::Closed => &"the node has no slots any more",
-            Failure::Short(had) => &error::Short { had: *had, wanted: self.wait_replicas },
-            Failure::Down(error) => error,
-            Failure::Lost(error) | Failure::Refused(error) => error,
+            Failure::Short(had) => &error::Short { had: *had, wanted: self.config.wait_replicas },
+            Failure::Down(error) | Failure::Lost(error) | Failure::Refused(error) => error,
         };
         node.reach.renewal_failed(STORE, why);
         let now = Clock::Boot.now();

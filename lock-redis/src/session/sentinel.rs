@@ -7,7 +7,6 @@ use std::{
 
 use futures_util::StreamExt;
 use lock_core::keep::backoff::Backoff;
-use redis::Msg;
 use tokio::{sync::watch, time::timeout};
 
 use super::{
@@ -91,7 +90,8 @@ impl Listener {
         loop {
             match timeout(PERIOD, pushes.next()).await {
                 Ok(Some(push)) => {
-                    if let Some(sign) = sign(&push, &self.sentinels.service) {
+                    let (channel, message) = (push.get_channel_name(), push.get_payload_bytes());
+                    if let Some(sign) = read(channel.as_bytes(), message, &self.sentinels.service) {
                         self.take_in(sign);
                     }
                 }
@@ -137,10 +137,6 @@ impl Listener {
 
 async fn closed(link: &mut watch::Receiver<Link>) {
     let _ = link.wait_for(|link| matches!(link, Link::Closed)).await;
-}
-
-fn sign(push: &Msg, service: &str) -> Option<Sign> {
-    read(push.get_channel_name().as_bytes(), push.get_payload_bytes(), service)
 }
 
 /// `+odown` and `-odown`: `master SERVICE IP PORT ..`. `+switch-master`: `SERVICE OLDIP OLDPORT IP

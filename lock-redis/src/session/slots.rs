@@ -21,7 +21,7 @@ use crate::{
     config::Address,
     error,
     wire::{
-        connection::{Connector, Share},
+        connection::Connector,
         dial::Dial,
         lua::Lua,
         sentinel::Place,
@@ -282,8 +282,7 @@ impl Slots {
         nodes.rotate_left(first);
         for node in nodes {
             let Link::Up(connection) = node.state() else { continue };
-            let question = slots::question().into();
-            let answer = connection.call(&question, false, Share::Others, LIMIT).await;
+            let answer = connection.call(&slots::question().into(), LIMIT).await;
             if let Ok(shards) = answer.and_then(|(value, _)| shards(&value, &connection.address)) {
                 return Ok(shards);
             }

@@ -23,6 +23,7 @@ use super::{
     book::Book,
     description,
     node::{Link, Node},
+    retry::TURNS,
     slots::{Make, Slots},
 };
 use crate::{
@@ -31,28 +32,23 @@ use crate::{
     error,
     layout::{key::client_key, ticket::Ticket},
     wire::{
-        connection::{Connector, Share},
+        connection::Connector,
         dial::Dial,
         lua::usual,
         sentinel::{Place, Sentinels},
-        turns::TURNS,
     },
 };
 
 impl Session {
     /// Connects, once.
-    pub(crate) async fn start(config: &RedisConfig) -> Result<Arc<Self>> {
+    pub(crate) async fn start(config: RedisConfig) -> Result<Arc<Self>> {
         let id = Uuid::new_v4().simple().to_string()[..Ticket::CLIENT].to_owned();
         config.check()?;
         let reach = Reach::default();
-        let routes = routes(config, &id, reach.clone()).await?;
+        let routes = routes(&config, &id, reach.clone()).await?;
         let session = Arc::new(Self {
             id,
-            mode: config.mode,
-            database: config.database,
-            prefix: (!config.is_cluster()).then(|| config.prefix.clone()),
-            wait_replicas: config.wait_replicas,
-            request_limit: config.timeouts.request,
+            config,
             routes,
             reach,
             book: Mutex::new(Book::default()),
@@ -107,6 +103,7 @@ impl Session {
         self.end_description().await;
         self.routes.all().iter().for_each(|node| drop(node.close()));
         self.routes.close();
+        self.observers.close();
         self.alarm.notify_one();
         match released {
             // Closed before, perhaps by another task at the same time.
@@ -172,9 +169,7 @@ impl Drop for Session {
             let delete = Cmd::del(client_key(&self.id));
             let limit = description::WRITE_LIMIT;
             // In the background: the description expires by itself as well.
-            runtime.spawn(async move {
-                drop(connection.call(&delete.into(), false, Share::Others, limit).await);
-            });
+            runtime.spawn(async move { drop(connection.call(&delete.into(), limit).await) });
         }
     }
 }

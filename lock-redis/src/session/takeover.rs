@@ -15,7 +15,7 @@ impl Session {
     /// Takes note of a sign that another server takes over as this node, or may do so soon. A young
     /// hold counts on if it is confirmed once more, so all are renewed.
     pub(super) fn doubt(&self, node: &Arc<Node>) {
-        if self.wait_replicas > 0 {
+        if self.config.wait_replicas > 0 {
             return;
         }
         let now = Clock::Boot.now();
@@ -41,7 +41,7 @@ impl Session {
     pub(super) fn taken_over(&self, node: &Arc<Node>) {
         let now = Clock::Boot.now();
         self.each_at(node, |attempt| {
-            if self.wait_replicas == 0 {
+            if self.config.wait_replicas == 0 {
                 attempt.doubt(now);
             }
             attempt.taken_over(now);

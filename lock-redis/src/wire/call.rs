@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind, ToRedisArgs, Value};
 
-use super::lua::{ACQUIRE, Lua};
+use super::lua::{ACQUIRE, KEEP, Lua, ROUND};
 use crate::layout::key::KeyName;
 
 /// A command, and the script that it calls: a server that lacks it gets it first.
@@ -12,6 +12,8 @@ use crate::layout::key::KeyName;
 pub(crate) struct Call {
     pub(crate) command: Cmd,
     script: Option<&'static Lua>,
+    /// Its slot of a cluster is being moved to the server that gets it.
+    pub(crate) asking: bool,
 }
 
 impl Call {
@@ -21,7 +23,7 @@ impl Call {
         let (count, names) = (keys.len(), keys.iter().map(KeyName::len).sum::<usize>());
         let mut command = Cmd::with_capacity(8 + 3 * count, names + 64 * (count + 2));
         command.arg("EVALSHA").arg(script.hash()).arg(count).arg(keys);
-        Self { command, script: Some(script) }
+        Self { command, script: Some(script), asking: false }
     }
 
     /// Adds arguments.
@@ -38,6 +40,11 @@ impl Call {
 
     pub(crate) fn calls(&self, script: &Lua) -> bool {
         self.script.is_some_and(|own| std::ptr::eq(own, script))
+    }
+
+    /// Whether it is a renewal.
+    pub(super) fn renews(&self) -> bool {
+        self.calls(&ROUND) || self.calls(&KEEP)
     }
 
     /// Whether it may grant or renew a lock, or give it to another attempt.
@@ -58,7 +65,7 @@ impl Call {
 
 impl From<Cmd> for Call {
     fn from(command: Cmd) -> Self {
-        Self { command, script: None }
+        Self { command, script: None, asking: false }
     }
 }
 

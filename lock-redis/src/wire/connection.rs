@@ -49,7 +49,7 @@ pub(crate) struct Connector {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pipe: Pipe,
-    /// For calls that replicas must have: renewals, and the rest.
+    /// For calls that replicas must have: renewals, which do not wait behind others, and the rest.
     waited: Option<[Waited; 2]>,
     /// The server.
     pub(crate) address: Address,
@@ -59,13 +59,6 @@ pub(crate) struct Connection {
     pub(crate) number: u64,
     /// The server's names for it, as far as they are known.
     pub(crate) peers: Vec<ClientId>,
-}
-
-/// Which calls wait for replicas together: renewals do not wait behind others.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Share {
-    Renewals,
-    Others,
 }
 
 impl Connector {
@@ -198,24 +191,19 @@ async fn can_push(pipe: &Pipe, channel: &str) -> RedisResult<()> {
 
 impl Connection {
     /// Sends a call and waits for its answer. Returns also how many replicas have its change, if
-    /// that counts. `asking`: its slot of a cluster is being moved to this server.
+    /// that counts.
     pub(crate) async fn call(
         &self,
         call: &Call,
-        asking: bool,
-        share: Share,
         limit: Duration,
     ) -> RedisResult<(Value, Option<u32>)> {
         match &self.waited {
             Some([renewals, others]) if call.may_gain() => {
-                let waited = match share {
-                    Share::Renewals => renewals,
-                    Share::Others => others,
-                };
-                let (value, had) = waited.call(call, asking, limit).await?;
+                let waited = if call.renews() { renewals } else { others };
+                let (value, had) = waited.call(call, limit).await?;
                 Ok((value, Some(had)))
             }
-            _ => Ok((self.pipe.call(call, asking, limit).await?, None)),
+            _ => Ok((self.pipe.call(call, limit).await?, None)),
         }
     }
 
@@ -223,7 +211,7 @@ impl Connection {
     /// call is sent `again`, or is refused.
     pub(crate) async fn ask(&self, call: &Call, again: bool) -> RedisResult<Value> {
         if again {
-            return self.pipe.ask(call, false).await;
+            return self.pipe.ask(call).await;
         }
         let answer = self.pipe.send(&call.command).await;
         if let Some(script) = call.lacked(&answer) {
@@ -259,7 +247,7 @@ impl Connection {
     ) -> RedisResult<Value> {
         // In one flight, in this order.
         let listen = self.listen(channel, true, limit);
-        let (listens, answer) = join(listen, self.pipe.call(call, false, limit)).await;
+        let (listens, answer) = join(listen, self.pipe.call(call, limit)).await;
         listens.and(answer)
     }
 }

@@ -1,7 +1,5 @@
 //! Why a request has no answer.
 
-use std::sync::Arc;
-
 use redis::RedisError;
 
 /// The reason why there is no answer. It decides whether the caller tries again.
@@ -9,7 +7,7 @@ use redis::RedisError;
 pub(crate) enum Failure {
     Closed,
     /// Not sent: there is no connection now.
-    Down(Arc<RedisError>),
+    Down(RedisError),
     /// Perhaps sent, and perhaps executed.
     Lost(RedisError),
     /// The server refused it.

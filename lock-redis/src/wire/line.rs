@@ -33,15 +33,15 @@ pub(crate) struct Line {
 pub(crate) enum Link {
     Up(Arc<Connection>),
     /// Why, and the server's names for the previous connection.
-    Down(Arc<RedisError>, Vec<ClientId>),
+    Down(RedisError, Vec<ClientId>),
     Closed,
 }
 
 impl Line {
     /// A line without a connection.
     pub(crate) fn new(connector: Connector, numbers: Arc<AtomicU64>) -> Self {
-        let unused = Arc::new(error::closed_link());
-        Self { connector, link: watch::Sender::new(Link::Down(unused, Vec::new())), numbers }
+        let unused = Link::Down(error::closed_link(), Vec::new());
+        Self { connector, link: watch::Sender::new(unused), numbers }
     }
 
     /// Makes a connection, which counts only after [`up`](Self::up). `on_push` gets the number of
@@ -79,7 +79,7 @@ impl Line {
     pub(crate) fn stays_down(&self, error: RedisError) {
         self.link.send_modify(|link| {
             if let Link::Down(why, _) = link {
-                *why = Arc::new(error);
+                *why = error;
             }
         });
     }
@@ -89,7 +89,7 @@ impl Line {
         self.link.send_if_modified(|link| match link {
             Link::Up(connection) if connection.number == number => {
                 told(&error);
-                *link = Link::Down(Arc::new(error), connection.peers.clone());
+                *link = Link::Down(error, connection.peers.clone());
                 true
             }
             _ => false,

@@ -1,4 +1,4 @@
-//! The way to the server: connections, the order of requests, scripts and their answers.
+//! The way to the server: connections, scripts and their answers.
 
 pub(crate) mod answer;
 pub(crate) mod call;
@@ -18,5 +18,4 @@ pub(crate) mod sentinel;
 pub(crate) mod slots;
 pub(crate) mod snapshot;
 pub(crate) mod transport;
-pub(crate) mod turns;
 mod waited;

@@ -32,7 +32,7 @@ impl Pipe {
     }
 
     /// Sends a call and waits for its answer. If the server lacks the call's script, sends the
-    /// script and the call again. `asking`: its slot of a cluster is being moved to this server.
+    /// script and the call again.
     ///
     /// # Errors
     ///
@@ -43,33 +43,27 @@ impl Pipe {
     ///
     /// When the future is dropped, the call may or may not be sent. If it is, then before every
     /// later one.
-    pub(super) async fn call(
-        &self,
-        call: &Call,
-        asking: bool,
-        limit: Duration,
-    ) -> RedisResult<Value> {
-        self.patiently(limit, self.ask(call, asking)).await
+    pub(super) async fn call(&self, call: &Call, limit: Duration) -> RedisResult<Value> {
+        self.patiently(limit, self.ask(call)).await
     }
 
     /// Same as [`call`](Self::call), without a time limit.
-    pub(super) async fn ask(&self, call: &Call, asking: bool) -> RedisResult<Value> {
-        let answer = self.ask_once(&call.command, asking).await;
+    pub(super) async fn ask(&self, call: &Call) -> RedisResult<Value> {
+        let answer = self.ask_once(call).await;
         let Some(script) = call.lacked(&answer) else { return answer };
         let load = script.load();
         // In one flight.
-        let again = self.ask_once(&call.command, asking);
-        let (loaded, answer) = join(self.send(&load), again).await;
+        let (loaded, answer) = join(self.send(&load), self.ask_once(call)).await;
         loaded.and(answer)
     }
 
-    async fn ask_once(&self, command: &Cmd, asking: bool) -> RedisResult<Value> {
-        if !asking {
-            return self.send(command).await;
+    async fn ask_once(&self, call: &Call) -> RedisResult<Value> {
+        if !call.asking {
+            return self.send(&call.command).await;
         }
         // Nothing may come between the two.
         let mut both = redis::pipe();
-        both.cmd("ASKING").add_command(command.clone());
+        both.cmd("ASKING").add_command(call.command.clone());
         let answers = self.send_all(&both).await?;
         answers.into_iter().next_back().unwrap_or(Value::Nil).extract_error()
     }

@@ -102,8 +102,7 @@ pub(crate) fn release_all<'a>(attempts: &[Leaving<'a>], first: &'a Key) -> Reque
 
 /// `version` counts the values that this leader has published.
 pub(crate) fn publish<'a>(
-    key: &'a Key,
-    ticket: &Ticket,
+    Member { key, ticket, .. }: Member<'a>,
     version: u64,
     database: i64,
     value: &[u8],
@@ -158,8 +157,7 @@ pub(crate) fn keep<'a>(
 
 /// `word`: the word of the new kind of the attempt with this token.
 pub(crate) fn convert<'a>(
-    key: &'a Key,
-    ticket: &Ticket,
+    Member { key, ticket, .. }: Member<'a>,
     token: FencingToken,
     word: &str,
 ) -> Request<'a> {

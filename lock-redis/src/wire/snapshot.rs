@@ -32,6 +32,8 @@ pub(crate) struct Snapshot {
     offset: Option<u64>,
     /// The places of the attempts in the request; `None` beyond the searched part of the queue.
     pub(crate) places: Vec<Option<usize>>,
+    /// The descriptions of clients, by client, as far as they are known.
+    pub(crate) descriptions: HashMap<String, String>,
 }
 
 impl Snapshot {
@@ -57,6 +59,7 @@ impl Snapshot {
             now: count(now)?,
             offset: count(offset),
             places: places.collect(),
+            descriptions: HashMap::new(),
         })
     }
 
@@ -72,30 +75,29 @@ impl Snapshot {
     /// Returns the leader, or the holder of a lock without a value as a leader. A foreign holder has
     /// no known token: it gets the last grant's, so it comes after the last leader and before the
     /// next one.
-    pub(crate) fn leader(&self, clients: &HashMap<String, String>) -> Option<Leader> {
-        let mut holder = self.holder(self.alone.as_ref()?, clients).holder;
+    pub(crate) fn leader(&self) -> Option<Leader> {
+        let mut holder = self.holder(self.alone.as_ref()?).holder;
         let (mut token, mut leaders) = (self.fence.unwrap_or_default(), Vec::new());
         if let Some([of_leader, value]) = &self.leads {
             (token, leaders) = (number(of_leader).unwrap_or_default(), value.clone());
-            holder = granted(holder.description, Some(token), self.offset, self.now);
+            holder = self.granted(holder.description, Some(token));
         }
         Some(Leader::new(FencingToken::new(token), leaders, holder))
     }
 
-    pub(crate) fn entries(&self, clients: &HashMap<String, String>) -> Vec<Entry> {
-        let alone = self.alone.iter().map(|ticket| self.holder(ticket, clients));
-        let members = self.members.iter().filter_map(|member| self.member(member, clients));
-        let waiting = self.waiting.iter().filter_map(|waiting| self.waiter(waiting, clients));
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        let alone = self.alone.iter().map(|ticket| self.holder(ticket));
+        let members = self.members.iter().filter_map(|member| self.member(member));
+        let waiting = self.waiting.iter().filter_map(|waiting| self.waiter(waiting));
         alone.chain(members).chain(waiting).collect()
     }
 
-    fn holder(&self, ticket: &[u8], clients: &HashMap<String, String>) -> Entry {
+    fn holder(&self, ticket: &[u8]) -> Entry {
         let (attempt, holder) = match Ticket::parse(ticket) {
             None => (None, Holder::default()),
             Some((client, attempt)) => {
-                let own = self.own_description(ticket);
-                let description = own.or_else(|| clients.get(client).cloned());
-                (Some(attempt), granted(description, self.fence, self.offset, self.now))
+                let description = self.description(self.own_description(ticket), client);
+                (Some(attempt), self.granted(description, self.fence))
             }
         };
         let entry = Entry::new(attempt, holder).holding();
@@ -111,65 +113,47 @@ impl Snapshot {
     }
 
     /// Reads one of several holders. Its record: token, kind, and description.
-    fn member(
-        &self,
-        [ticket, alive, record]: &[Vec<u8>; 3],
-        clients: &HashMap<String, String>,
-    ) -> Option<Entry> {
+    fn member(&self, [ticket, alive, record]: &[Vec<u8>; 3]) -> Option<Entry> {
         let (client, attempt) = Ticket::parse(ticket)?;
         let record = String::from_utf8_lossy(record);
         let mut fields = record.splitn(3, ' ');
         let (token, kind) = (fields.next()?.parse().ok(), kind::parse(fields.next()?));
-        let holder = description(fields.next(), client, clients);
-        let holder = granted(holder, token, self.offset, self.now);
+        let own = fields.next().map(str::to_owned);
+        let holder = self.granted(self.description(own, client), token);
         let left = self.left(number(alive)?);
         Some(Entry::new(Some(attempt), holder).with_kind(kind).with_ttl_left(left).holding())
     }
 
     /// Reads a waiter. Its record: alive until, TTL, since when, kind, and description.
-    fn waiter(
-        &self,
-        [ticket, record]: &[Vec<u8>; 2],
-        clients: &HashMap<String, String>,
-    ) -> Option<Entry> {
+    fn waiter(&self, [ticket, record]: &[Vec<u8>; 2]) -> Option<Entry> {
         let (client, attempt) = Ticket::parse(ticket)?;
         let record = String::from_utf8_lossy(record);
         let mut fields = record.splitn(5, ' ');
         let left = self.left(fields.next()?.parse().ok()?);
         let since = fields.nth(1).and_then(|since| time(since.parse().ok()?));
         let word = fields.next()?;
-        let own = fields.next().map(|end| kind::description(word, end));
-        let holder = Holder::new(description(own, client, clients), None).queued(since);
+        let own = fields.next().map(|end| kind::description(word, end).to_owned());
+        let holder = Holder::new(self.description(own, client), None).queued(since);
         Some(Entry::new(Some(attempt), holder).with_kind(kind::parse(word)).with_ttl_left(left))
     }
 
     fn left(&self, alive: u64) -> Duration {
         Duration::from_micros(alive.saturating_sub(self.now))
     }
-}
 
-/// Returns the holder of a grant. A token is the time of the grant plus the token floor's offset,
-/// unless the server's clock went back. `now`: the server's time in microseconds since 1970; a
-/// later time is dropped.
-fn granted(
-    description: Option<String>,
-    token: Option<u64>,
-    offset: Option<u64>,
-    now: u64,
-) -> Holder {
-    let since = token.zip(offset).and_then(|(token, offset)| token.checked_sub(offset));
-    let since = since.filter(|since| *since <= now).and_then(time);
-    Holder::new(description, token.map(FencingToken::new)).granted(since)
-}
+    /// Returns the holder of a grant. A token is the time of the grant plus the token floor's
+    /// offset, unless the server's clock went back. A time after the server's is dropped.
+    fn granted(&self, description: Option<String>, token: Option<u64>) -> Holder {
+        let since = token.zip(self.offset).and_then(|(token, offset)| token.checked_sub(offset));
+        let since = since.filter(|since| *since <= self.now).and_then(time);
+        Holder::new(description, token.map(FencingToken::new)).granted(since)
+    }
 
-/// Returns an attempt's own description, or else its client's.
-fn description(
-    own: Option<&str>,
-    client: &str,
-    clients: &HashMap<String, String>,
-) -> Option<String> {
-    let own = own.filter(|own| !own.is_empty()).map(str::to_owned);
-    own.or_else(|| clients.get(client).cloned())
+    /// Returns an attempt's own description, or else its client's.
+    fn description(&self, own: Option<String>, client: &str) -> Option<String> {
+        let own = own.filter(|own| !own.is_empty());
+        own.or_else(|| self.descriptions.get(client).cloned())
+    }
 }
 
 /// Splits a flat list into records.
@@ -200,7 +184,7 @@ mod tests {
         let parts = parts.into_iter().chain([none.clone(), none.clone(), none]).collect();
         let snapshot = Snapshot::read(&Value::Array(parts)).unwrap();
         assert_eq!(snapshot.ttl_left, None);
-        snapshot.leader(&HashMap::new())
+        snapshot.leader()
     }
 
     #[test]

@@ -20,7 +20,6 @@ pub(super) struct Waited(mpsc::UnboundedSender<Waiting>);
 /// A call, and who waits for its answer.
 struct Waiting {
     call: Call,
-    asking: bool,
     limit: Duration,
     caller: oneshot::Sender<RedisResult<(Value, u32)>>,
 }
@@ -35,14 +34,9 @@ impl Waited {
 
     /// Sends a call. Returns its answer, and how many replicas have what it has changed. Fails as
     /// [`Pipe::call`]. A call that is dropped may still be sent.
-    pub(super) async fn call(
-        &self,
-        call: &Call,
-        asking: bool,
-        limit: Duration,
-    ) -> RedisResult<(Value, u32)> {
+    pub(super) async fn call(&self, call: &Call, limit: Duration) -> RedisResult<(Value, u32)> {
         let (caller, answer) = oneshot::channel();
-        let waiting = Waiting { call: call.clone(), asking, limit, caller };
+        let waiting = Waiting { call: call.clone(), limit, caller };
         self.0.send(waiting).map_err(|_| ended())?;
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
@@ -81,7 +75,7 @@ async fn call_all(
 ) -> RedisResult<(Vec<RedisResult<Value>>, u32)> {
     let mut flight = redis::pipe();
     for one in calls {
-        if one.asking {
+        if one.call.asking {
             flight.cmd("ASKING");
         }
         flight.add_command(one.call.command.clone());
@@ -91,7 +85,7 @@ async fn call_all(
     let mut next = || values.next().unwrap_or(Value::Nil).extract_error();
     let mut answers = Vec::with_capacity(calls.len());
     for one in calls {
-        if one.asking {
+        if one.call.asking {
             drop(next());
         }
         answers.push(next());
@@ -99,7 +93,7 @@ async fn call_all(
     let (mut had, mut repeats) = (next(), false);
     for (one, answer) in calls.iter().zip(&mut answers) {
         if one.call.lacked(answer).is_some() {
-            *answer = pipe.ask(&one.call, one.asking).await;
+            *answer = pipe.ask(&one.call).await;
             repeats = true;
         }
     }

@@ -27,7 +27,7 @@ use crate::{
     error,
     wire::{
         call::Call,
-        connection::{Connection, Connector, Share},
+        connection::{Connection, Connector},
         dial::Dial,
         failure::Failure,
         line::{Line, Link},
@@ -108,23 +108,14 @@ impl Node {
     /// Returns the connection.
     pub(super) fn connected(&self) -> Result<Arc<Connection>, Fault> {
         self.connection().map_err(|failure| match failure {
-            Failure::Down(error) => Fault::Down(RedisError::clone(&error)),
+            Failure::Down(error) => Fault::Down(error),
             _ => Fault::Down(error::closed_link()),
         })
     }
 
-    /// Sends one call, and waits for its answer. Fails at once if there is no connection, and after
-    /// `limit` even if the node answers others.
-    pub(super) async fn call(
-        self: &Arc<Self>,
-        call: &Call,
-        limit: Duration,
-    ) -> Result<Value, Fault> {
-        self.answer(&self.connected()?, call, limit).await
-    }
-
-    /// Same as [`call`](Self::call), for an answer that counts as a vote: the answers of a node
-    /// that may have forgotten its votes do not.
+    /// Same as [`call`](Self::call) on the present connection, for an answer that counts as a vote:
+    /// the answers of a node that may have forgotten its votes do not. Fails at once if there is no
+    /// connection.
     pub(super) async fn vote(
         self: &Arc<Self>,
         call: &Call,
@@ -140,14 +131,16 @@ impl Node {
         call: &Call,
         limit: Duration,
     ) -> Result<Value, Fault> {
-        let answer = self.answer(connection, call, limit).await?;
+        let answer = self.call(connection, call, limit).await?;
         match self.runs.counts_from(self.number).since(Clock::Boot.now()) {
             left if left.is_zero() => Ok(answer),
             left => Err(Fault::Young(left)),
         }
     }
 
-    async fn answer(
+    /// Sends one call, and waits for its answer. Fails after `limit` even if the node answers
+    /// others.
+    pub(super) async fn call(
         self: &Arc<Self>,
         connection: &Arc<Connection>,
         call: &Call,
@@ -175,8 +168,7 @@ impl Node {
         }
         let (node, connection) = (Arc::downgrade(self), connection.clone());
         tokio::spawn(async move {
-            let ping = cmd("PING").into();
-            let answer = connection.call(&ping, false, Share::Others, SILENCE).await;
+            let answer = connection.call(&cmd("PING").into(), SILENCE).await;
             let Some(node) = node.upgrade() else { return };
             node.is_probed.store(false, Ordering::Relaxed);
             if let Err(error) = answer {

@@ -1,12 +1,26 @@
 //! What an attempt makes of a failover: the new server may not know it. Then its holder is told that
 //! the failover lost the lock, as soon as a renewal has shown it.
+//!
+//! A holder has two doubts, which do not exclude each other: whether another server is taking over
+//! (`doubted`), and whether its server still has it (`missing`, with the reason of the loss if not).
+//!
+//! | `doubted` | `missing` | it came by | a request that finds it | one that does not | one that finds it in the queue |
+//! |---|---|---|---|---|---|
+//! | no | no | | counts | `EntryGone` | changes nothing |
+//! | no | `EntryGone` | [`check`](Attempt::check) | counts, ends `missing` | `EntryGone` | `EntryGone` |
+//! | no | `Failover` | [`taken_over`](Attempt::taken_over) | counts, ends `missing` | `Failover` | `Failover` |
+//! | yes | no | [`doubt`](Attempt::doubt) | makes the one before it count | `EntryGone` | changes nothing |
+//! | yes | `EntryGone` | `check`, then `doubt` | makes the one before it count | `EntryGone` | `EntryGone` |
+//! | yes | `Failover` | `taken_over`, then `doubt` | makes the one before it count | `Failover` | `Failover` |
+//!
+//! [`settle`](Attempt::settle) and `taken_over` end `doubted`. While an attempt is missing, each
+//! renewal looks for it, however young it is.
 
 use std::time::Duration;
 
 use lock_core::{Instant, LossReason, keep::poison::lock, validity::safe_until};
 
-use super::{Attempt, Polls, Stage};
-use crate::wire::answer::Waits;
+use super::{Attempt, Stage};
 
 /// After this time the replicas have a write. It is what Redis takes for the greatest lag of a good
 /// replica (`min-replicas-max-lag`), if it is not told another one.
@@ -89,19 +103,6 @@ impl Attempt {
     pub(super) fn is_doubted_grant(&self) -> bool {
         self.look(|stage| {
             matches!(stage, Stage::Held { note, .. } if note.doubted && note.earlier.is_none())
-        })
-    }
-
-    /// Takes note that the server that took over has the attempt in its queue, and does not know
-    /// its grant, which the caller does not have yet. Returns the same as [`waits`](Self::waits).
-    pub(crate) fn waits_again(&self, sent: Instant, answer: Waits) -> Option<Instant> {
-        let since = self.missing_since()?;
-        self.change(|stage| {
-            if sent < since || !matches!(stage, Stage::Asking(_) | Stage::Granted { .. }) {
-                return None;
-            }
-            self.found();
-            self.queue(stage, sent, answer, Polls::default())
         })
     }
 }

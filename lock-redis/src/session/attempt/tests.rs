@@ -3,8 +3,11 @@
 use lock_core::{LockName, LossReason, validity::safe_until};
 use uuid::Uuid;
 
-use super::*;
-use crate::config::RedisConfig;
+use super::{
+    waiting::{FIRST_ASK, LONGEST_ASK},
+    *,
+};
+use crate::{config::RedisConfig, wire::answer::Waits};
 
 const TTL: Duration = Duration::from_secs(9);
 
@@ -224,6 +227,44 @@ fn a_suspected_primary_does_not_give_the_whole_time_until_it_is_settled() {
     assert_eq!(validity.until(), safe_until(sent + TTL / 3 * 2, TTL));
     attempt.renewed_alone(sent + TTL, true);
     assert_eq!(validity.until(), safe_until(sent + TTL, TTL));
+}
+
+/// The table of states in `failover`.
+#[test]
+fn a_holder_in_each_state_of_doubt_learns_what_it_must() {
+    let (sent, renewed) = (Clock::Boot.now(), Clock::Boot.now() + TTL / 3);
+    let (now, later) = (renewed + TTL / 10, renewed + TTL / 9);
+    for missing in [None, Some(LossReason::EntryGone), Some(LossReason::Failover)] {
+        for doubted in [false, true] {
+            let held = || {
+                let attempt = attempt();
+                let validity = attempt.hold(sent, 7).unwrap();
+                attempt.renewed_alone(renewed, true);
+                match missing {
+                    None => {}
+                    Some(LossReason::Failover) => attempt.taken_over(now),
+                    Some(_) => attempt.check(now),
+                }
+                if doubted {
+                    attempt.doubt(now);
+                }
+                assert_eq!(attempt.role(now), missing.map(|_| Role::Shares));
+                (attempt, validity)
+            };
+            let (found, validity) = held();
+            found.seen(later, Seen::Holds(7));
+            assert_eq!(validity.until(), safe_until(if doubted { renewed } else { later }, TTL));
+            assert_eq!(found.is_missing(), doubted && missing.is_some());
+            found.settle();
+            assert_eq!(validity.until(), safe_until(later, TTL));
+            let (gone, validity) = held();
+            gone.seen(later, Seen::Gone);
+            assert_eq!(validity.loss(), missing.or(Some(LossReason::EntryGone)));
+            let (queued, validity) = held();
+            queued.seen(later, Seen::Waits(answer(6)));
+            assert_eq!(validity.loss(), missing);
+        }
+    }
 }
 
 #[test]
