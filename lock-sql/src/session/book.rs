@@ -15,7 +15,7 @@ const SWEEP: Duration = Duration::from_secs(60);
 /// A client's attempts, and when it looks at which queue.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
-    pub(crate) attempts: keep::book::Book<Attempt>,
+    pub(crate) attempts: keep::attempts::Attempts<Attempt>,
     queues: BTreeMap<LockName, Queue>,
     /// Number of changes that were reported.
     pub(crate) rings: u64,

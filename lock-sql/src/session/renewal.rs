@@ -67,7 +67,7 @@ impl Session {
         let (mut due, mut held, mut asked, mut failed) = (BTreeMap::new(), 0, false, false);
         loop {
             let now = Clock::Boot.now();
-            let more = self.book().attempts.take_due(now);
+            let more = self.book().attempts.reschedule_due(now);
             let place = |attempt: &Arc<Attempt>| (!attempt.is_held(), attempt.ttl, attempt.id);
             due.extend(more.into_iter().map(|attempt| (place(&attempt), attempt)));
             let mut attempts = Vec::new();
