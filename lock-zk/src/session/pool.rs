@@ -64,15 +64,15 @@ impl Sessions {
     pub(crate) async fn get(self: &Arc<Self>, ttl: Duration) -> Result<Arc<Session>> {
         // The server counts in milliseconds.
         let ttl = Duration::from_millis(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
-        let mut told = match self.pool.get(ttl)? {
+        let mut wait = match self.pool.get(ttl)? {
             Found::Open(session) => return Ok(session),
-            Found::Opening(told) => told,
-            Found::Wanted { maker, told, .. } => {
+            Found::Opening(wait) => wait,
+            Found::Wanted { maker, wait, .. } => {
                 self.open(ttl, maker);
-                told
+                wait
             }
         };
-        match told.outcome().await {
+        match wait.outcome().await {
             Some(Ok(session)) if session.ttl() != ttl => Err(other_ttl(ttl, session.ttl())),
             Some(Ok(session)) => Ok(session),
             Some(Err(error)) => Err(again(&error)),
