@@ -64,8 +64,8 @@ impl Hold {
         let store = self.client.driver.guarantees().store;
         let now = self.client.home.now();
         let hold_left = (self.cap != Instant::NEVER).then(|| self.cap.since(now));
-        let (token, term) = (self.lease.token(), (self.ttl, self.term));
-        Ticket::new(store, self.name.clone(), token, term, hold_left, place)
+        let (name, token) = (self.name.clone(), self.lease.token());
+        Ticket::new(store, name, token, self.ttl, self.term, hold_left, place)
     }
 
     fn expire(self: &Arc<Self>) {

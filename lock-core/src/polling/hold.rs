@@ -29,7 +29,8 @@ pub(super) struct Hold<S: PolledStore> {
 impl<S: PolledStore> Hold<S> {
     pub(super) fn new(
         way: Arc<Way<S>>,
-        (request, attempt): (Request, Uuid),
+        request: Request,
+        attempt: Uuid,
         sent: Instant,
         token: FencingToken,
     ) -> Self {

@@ -126,7 +126,7 @@ pub(crate) async fn adopt(
     loop {
         let (session, _room) = store.sessions.get(request.ttl, Wait::Try, attempt, began).await?;
         let role = Role::Ours(Kind::Exclusive);
-        let mut entry = OwnEntry::new(store, session.clone(), queue.clone(), (role, attempt.id()));
+        let mut entry = OwnEntry::new(store, session.clone(), queue.clone(), role, attempt.id());
         entry.key = key.clone();
         // A token at or below the floor is that of no entry. etcd is asked all the same: the
         // session may be outdated.

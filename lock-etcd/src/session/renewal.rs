@@ -44,7 +44,7 @@ pub(super) async fn renew(connection: &Arc<Connection>, session: &Weak<Session>)
         let mut changes = connection.changes();
         let (member, seen) = (connection.member(), connection.revisions.mark());
         let failed = tokio::select! {
-            failed = keep_alive((connection, &alone), session, due, &member, seen) => failed.err(),
+            failed = keep_alive(connection, &alone, session, due, &member, seen) => failed.err(),
             // On another member from now on.
             _ = changes.changed() => None,
         };
@@ -76,7 +76,8 @@ pub(super) async fn renew(connection: &Arc<Connection>, session: &Weak<Session>)
 
 /// Sends keep-alives on one stream, until something fails. `seen`: what the client had seen before.
 async fn keep_alive(
-    (connection, alone): (&Arc<Connection>, &Reach),
+    connection: &Arc<Connection>,
+    alone: &Reach,
     renewed: &Weak<Session>,
     mut session: Arc<Session>,
     member: &Member,

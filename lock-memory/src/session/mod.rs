@@ -104,11 +104,11 @@ impl Session {
     }
 
     /// Renews for ever a lock that its holder has given back. For a defect.
-    pub(crate) fn keep(&self, attempt: &Attempt) -> Result<()> {
+    pub(crate) fn renew_for_ever(&self, attempt: &Attempt) -> Result<()> {
         let request = Request::new(attempt.name.clone(), attempt.ttl);
-        let kept = Attempt::new(attempt.id, &request);
-        self.enter(&kept)?;
-        let validity = kept.hold(&self.client.store, Clock::Tokio.now());
+        let attempt = Attempt::new(attempt.id, &request);
+        self.enter(&attempt)?;
+        let validity = attempt.hold(&self.client.store, Clock::Tokio.now());
         validity.map(|validity| validity.extend(Instant::NEVER)).map_err(|end| self.ended(end))
     }
 

@@ -13,7 +13,8 @@ use super::Session;
 pub(crate) fn start(session: &Arc<Session>) {
     tokio::spawn(due::run(
         Clock::Tokio,
-        (Arc::downgrade(session), session.changed.clone()),
+        Arc::downgrade(session),
+        session.changed.clone(),
         Duration::ZERO,
         |session: &Session| lock(&session.attempts).next_due(),
         |session: Arc<Session>| async move { session.renew_due().await },
