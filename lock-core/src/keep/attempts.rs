@@ -11,7 +11,10 @@ use std::{
 
 use uuid::Uuid;
 
-use crate::{Instant, keep::attempt::Progress};
+use crate::{
+    Instant,
+    keep::{attempt::Progress, limits::RETRIES_PER_TTL},
+};
 
 /// The attempts of a client that hold or wait.
 #[derive(Debug)]
@@ -65,10 +68,10 @@ impl<T: Deref<Target = Progress<A, W, H>>, A, W, H> Attempts<T> {
         self.groups.values_mut().for_each(|due| *due = now);
     }
 
-    /// After a failed renewal: the next one comes within a tenth of the TTL.
+    /// After a failed renewal: see [`RETRIES_PER_TTL`].
     pub fn try_soon(&mut self, now: Instant) {
         for (ttl, due) in &mut self.groups {
-            *due = (*due).min(now + *ttl / 10);
+            *due = (*due).min(now + *ttl / RETRIES_PER_TTL);
         }
     }
 

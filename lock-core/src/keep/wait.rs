@@ -8,6 +8,7 @@ use crate::{
     keep::{
         attempt::{End, Progress},
         errors::{late, unavailable},
+        limits::RENEWALS_PER_TTL,
     },
     validity::safe_until,
 };
@@ -97,7 +98,7 @@ async fn renew_if_old<S: Waits<Attempt: Deref<Target = Progress<A, W, H>>>, A, W
     attempt: &Arc<S::Attempt>,
     sent: Instant,
 ) -> Result<Option<Instant>> {
-    let fresh = S::CLOCK.now().since(sent) < attempt.ttl / 3;
+    let fresh = S::CLOCK.now().since(sent) < attempt.ttl / RENEWALS_PER_TTL;
     if fresh && attempt.term == Term::Renewed {
         return Ok(Some(sent));
     }

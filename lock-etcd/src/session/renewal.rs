@@ -12,7 +12,7 @@ use std::{
 };
 
 use etcd_client::LeaseKeepAliveResponse;
-use lock_core::{Clock, Instant, Reach, validity::safe_until};
+use lock_core::{Clock, Instant, Reach, keep::limits::RENEWALS_PER_TTL, validity::safe_until};
 
 use crate::{
     error::{Failure, FailureKind, STORE},
@@ -24,9 +24,6 @@ use crate::{
         revisions::Mark,
     },
 };
-
-/// How many keep-alives are sent in a TTL.
-const RENEWALS_PER_TTL: u32 = 3;
 
 /// How often a denied keep-alive is sent again in a TTL.
 const RETRIES_PER_TTL: u32 = 12;

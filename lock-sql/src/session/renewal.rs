@@ -8,7 +8,13 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Instant, Request, Result, keep::wait::Waits};
+use lock_core::{
+    Clock, Instant, Request, Result,
+    keep::{
+        limits::{RENEWALS_PER_TTL, RENEWALS_WITHOUT_PUSHES},
+        wait::Waits,
+    },
+};
 
 use super::{CHUNK, Session, attempt::Attempt};
 use crate::{
@@ -47,9 +53,8 @@ impl Waits for Session {
 /// How often a lock is renewed within its TTL.
 fn renewals_per_ttl(dialect: Dialect) -> u32 {
     match dialect {
-        Dialect::Postgres => 3,
-        // These databases do not report that a lock was revoked: the client must ask.
-        Dialect::Sqlite | Dialect::MySql => 8,
+        Dialect::Postgres => RENEWALS_PER_TTL,
+        Dialect::Sqlite | Dialect::MySql => RENEWALS_WITHOUT_PUSHES,
     }
 }
 
