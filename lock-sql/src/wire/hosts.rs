@@ -10,9 +10,9 @@ use tokio::{sync::Notify, task::JoinSet};
 
 use crate::wire::{
     failure::Failure,
+    given_client::Way,
     host::{Connected, Host},
     link::Link,
-    own_client::Way,
     verdict::{Origin, judge},
 };
 
