@@ -168,7 +168,7 @@ impl Hold {
                 stands(old, self.revision),
                 Compare::mod_revision(&**old, CompareOp::Equal, modified),
                 // The new entry must not count from an earlier floor than entries before it.
-                session.keeps(&store.layout),
+                session.stands(&store.layout),
                 nobody(queue, old.as_bytes().to_vec()),
                 nobody(&after, end_of_prefix(queue.as_bytes())),
             ])

@@ -85,7 +85,7 @@ impl Hold {
         let (lease, ..) = granted.map_err(Failure::without_effect)?;
         let unchanged = Compare::mod_revision(&**key, CompareOp::Equal, *modified);
         let txn = Txn::new()
-            .when([stands(key, self.revision), unchanged, session.keeps(&store.layout)])
+            .when([stands(key, self.revision), unchanged, session.stands(&store.layout)])
             .and_then([put(key, lease, &note::write(holder, attempt, &session.floor))])
             .or_else([
                 TxnOp::get(&**key, None),
