@@ -5,7 +5,7 @@ mod set;
 use std::{slice, sync::Arc, time::Duration};
 
 use lock_core::{
-    Attempt as Caller, Clock, Error, Instant, Lease, Request, Result, Ticket,
+    Clock, Error, Instant, Lease, Request, Result, Ticket,
     keep::{attempt::End, lease::Kept, ticket::unreadable},
     limit_conflict,
 };
@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl Session {
-    fn asked(&self, request: &Request, caller: &Caller) -> Asked {
+    fn asked(&self, request: &Request, caller: &lock_core::Attempt) -> Asked {
         let (tell, network) = (self.client.tell.clone(), self.client.network.clone());
         Asked { request: request.clone(), attempt: caller.id(), known: false, tell, network }
     }
@@ -29,7 +29,7 @@ impl Session {
     fn lease(
         self: &Arc<Self>,
         attempt: &Arc<Attempt>,
-        caller: &Caller,
+        caller: &lock_core::Attempt,
         sent: Instant,
         token: u64,
     ) -> Result<Box<dyn Lease>> {
@@ -51,7 +51,7 @@ impl Session {
     fn lease_of(
         self: &Arc<Self>,
         request: &Request,
-        caller: &Caller,
+        caller: &lock_core::Attempt,
         grant: Grant,
     ) -> Result<Box<dyn Lease>> {
         let attempt = Attempt::new(caller.id(), request);
@@ -64,7 +64,7 @@ impl Session {
         &self,
         attempt: &Attempt,
         asked: &Asked,
-        caller: &Caller,
+        caller: &lock_core::Attempt,
     ) -> Result<(Instant, u64)> {
         let (mut asked, mut told) = (asked.clone(), None);
         loop {
@@ -99,7 +99,7 @@ impl Session {
     pub(crate) async fn acquire(
         self: &Arc<Self>,
         request: Request,
-        caller: Caller,
+        caller: lock_core::Attempt,
     ) -> Result<Box<dyn Lease>> {
         self.client.check_open()?;
         let (asked, attempt) = (self.asked(&request, &caller), Attempt::new(caller.id(), &request));
@@ -123,7 +123,7 @@ impl Session {
     pub(crate) async fn adopt(
         self: &Arc<Self>,
         request: Request,
-        caller: Caller,
+        caller: lock_core::Attempt,
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
         self.client.check_open()?;
