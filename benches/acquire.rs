@@ -1,11 +1,11 @@
 //! Acquire and release without contention: one task, and 64 tasks on 64 names. The same run
-//! measures the floor beside it: the least that the bare client crate does for a lock.
+//! measures the bare client beside it: the least that its crate does for a lock.
 //!
 //! `cargo bench -p distlock-benches --features all --bench acquire [-- STORE]`
 
 use std::{sync::Arc, time::Duration};
 
-use bench::{Load, Table, floor::Floor, load, store, table::Row};
+use bench::{Load, Table, bare::Bare, load, store, table::Row};
 use distlock::Locks;
 use lock_lab::AnyStore;
 
@@ -23,7 +23,7 @@ fn main() {
         }
         println!("{table}");
         println!(
-            "ratio: distlock / floor, the median of {TURNS} pairs of turns of {TURN:?}; cpu: of the client; \
+            "ratio: distlock / bare client, the median of {TURNS} pairs of turns of {TURN:?}; cpu: of the client; \
              requests: in a database, statements"
         );
     });
@@ -32,8 +32,8 @@ fn main() {
 async fn compare(store: &'static str, tasks: usize, table: &mut Table) {
     let server = AnyStore::open_in_memory(store).await;
     let locks = distlock::connect(server.url()).await.expect("a connection");
-    let floors = Floor::of(store, &server.url()).await;
-    let (mut ours, mut theirs) = (Vec::new(), vec![Vec::new(); floors.len()]);
+    let bare = Bare::of(store, &server.url()).await;
+    let (mut ours, mut theirs) = (Vec::new(), vec![Vec::new(); bare.len()]);
     // The first turn warms both sides up.
     for turn in 0..=TURNS {
         let before = store::counters(&server).await;
@@ -43,16 +43,16 @@ async fn compare(store: &'static str, tasks: usize, table: &mut Table) {
         if turn > 0 {
             ours.push((mine.clone(), requests));
         }
-        for (floor, loads) in floors.iter().zip(&mut theirs) {
-            let load = load(&server, tasks, TURN, floor.pair()).await;
+        for (bare, loads) in bare.iter().zip(&mut theirs) {
+            let load = load(&server, tasks, TURN, bare.pair()).await;
             if turn > 0 {
                 loads.push(load);
             }
         }
     }
-    for (floor, loads) in floors.iter().zip(&theirs) {
+    for (bare, loads) in bare.iter().zip(&theirs) {
         let mine = ours.iter().map(|(load, _)| load.clone()).collect::<Vec<_>>();
-        table.add(Row::floor(store, tasks, floor.what(), loads));
+        table.add(Row::bare(store, tasks, bare.what(), loads));
         table.add(Row::ours(store, tasks, &mine, loads, ours[0].1));
     }
 }

@@ -50,8 +50,8 @@ fn main() {
             "requests",
             "least",
             "most",
-            "floor pairs/s",
-            "floor's longest us",
+            "bare pairs/s",
+            "bare longest us",
         ];
         let mut table = Table::with_header("hand-over of one name", &header);
         for store in store::all() {
@@ -62,15 +62,15 @@ fn main() {
         println!("{table}");
         println!(
             "turns: of other tasks between two of one; pause: between any two grants; requests: per \
-             acquisition, counted by the server (in a database, statements); floor: bare client, 1 task, no contention"
+             acquisition, counted by the server (in a database, statements); bare: the bare client, 1 task, no contention"
         );
     });
 }
 
 async fn measure(store: &'static str, processes: u32, tasks: u32) -> Vec<String> {
     let server = AnyStore::open_in_memory(store).await;
-    let floors = bench::floor::Floor::of(store, &server.url()).await;
-    let floor = bench::load(&server, 1, TIME, floors[0].pair()).await;
+    let bare = bench::bare::Bare::of(store, &server.url()).await;
+    let bare = bench::load(&server, 1, TIME, bare[0].pair()).await;
     let (turns, counted) = match processes {
         1 => {
             let locks = distlock::connect(server.url()).await.expect("a connection");
@@ -96,8 +96,8 @@ async fn measure(store: &'static str, processes: u32, tasks: u32) -> Vec<String>
         known(store::per_time(store, &counted, result.waits.len())),
         result.least.to_string(),
         result.most.to_string(),
-        format!("{:.0}", floor.rate()),
-        floor.micros.max().to_string(),
+        format!("{:.0}", bare.rate()),
+        bare.micros.max().to_string(),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! Parts that the benchmarks share: servers in memory, load, and tables.
 
+pub mod bare;
 pub mod cpu;
-pub mod floor;
 pub mod store;
 pub mod table;
 

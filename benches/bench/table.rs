@@ -21,7 +21,7 @@ pub fn known(count: Option<f64>) -> String {
 pub struct Row(Vec<String>);
 
 impl Table {
-    /// For loads of distlock, beside the floor.
+    /// For loads of distlock, beside the bare client's.
     pub fn new(title: &'static str) -> Self {
         let header = [
             "store",
@@ -72,22 +72,22 @@ impl fmt::Display for Table {
 
 impl Row {
     /// A load of the bare client.
-    pub fn floor(store: &str, tasks: usize, what: &str, loads: &[Measured]) -> Self {
+    pub fn bare(store: &str, tasks: usize, what: &str, loads: &[Measured]) -> Self {
         Self(Self::start(store, tasks, what, loads))
     }
 
-    /// A load of distlock, with its ratios to the floor.
+    /// A load of distlock, with its ratios to the bare client's.
     pub fn ours(
         store: &str,
         tasks: usize,
         ours: &[Measured],
-        floor: &[Measured],
+        bare: &[Measured],
         requests: Option<f64>,
     ) -> Self {
         let mut cells = Self::start(store, tasks, "distlock", ours);
         cells.push(known(requests));
         let ratio = |of: fn(&Measured) -> f64| {
-            median(ours.iter().zip(floor).map(|(ours, floor)| of(ours) / of(floor)).collect())
+            median(ours.iter().zip(bare).map(|(ours, bare)| of(ours) / of(bare)).collect())
         };
         cells.push(format!("{:.2}", ratio(Measured::rate)));
         cells.push(format!("{:.2}", ratio(Measured::mean_micros)));

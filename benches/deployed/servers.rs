@@ -12,7 +12,7 @@ use lock_lab::{IndependentRedis, Redis, RedisCluster, RedisSentinels};
 use super::{Deployed, cores::separate};
 use bench::{
     Pair,
-    floor::redis::{majority, pair},
+    bare::redis::{majority, pair},
 };
 
 /// The votes of a server of Redlock count when it is older than this.

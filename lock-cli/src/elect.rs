@@ -29,7 +29,7 @@ struct Leads<'a> {
 }
 
 pub(crate) async fn elect(opt: &Elect, store: &Choice) -> Result<ExitCode, Failure> {
-    nested::refuse_own(store, &opt.name, (LockKind::Exclusive, None), &opt.terms)?;
+    nested::refuse_own(store, &opt.name, LockKind::Exclusive, None, &opt.terms)?;
     let command = (!opt.command.is_empty()).then(|| Ready::start(&opt.command)).transpose();
     let command = command.map_err(Failure::system("starting the command"))?;
     let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;

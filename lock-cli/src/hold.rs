@@ -27,7 +27,7 @@ struct Holds<'a> {
 
 pub(crate) async fn hold(opt: &Hold, store: &Choice) -> Result<ExitCode, Failure> {
     let Wanted { name, terms, .. } = &opt.wanted;
-    nested::refuse_own(store, name, (opt.wanted.kind(), opt.wanted.permits), terms)?;
+    nested::refuse_own(store, name, opt.wanted.kind(), opt.wanted.permits, terms)?;
     let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;
     reap_strays(None).map_err(Failure::system("listening for signals"))?;
     // There is no command to end, so no grace must fit.

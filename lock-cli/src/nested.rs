@@ -56,7 +56,8 @@ fn outer() -> Vec<Outer> {
 pub(crate) fn refuse_own(
     store: &Choice,
     name: &str,
-    (kind, permits): (LockKind, Option<u32>),
+    kind: LockKind,
+    permits: Option<u32>,
     terms: &Terms,
 ) -> Result<(), Failure> {
     let store = store.public();

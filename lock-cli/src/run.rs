@@ -15,7 +15,7 @@ use crate::{
 
 pub(crate) async fn run(opt: &Run, store: &Choice) -> Result<ExitCode, Failure> {
     let Wanted { name, terms, .. } = &opt.wanted;
-    nested::refuse_own(store, name, (opt.wanted.kind(), opt.wanted.permits), terms)?;
+    nested::refuse_own(store, name, opt.wanted.kind(), opt.wanted.permits, terms)?;
     let command = Ready::start(&opt.command).map_err(Failure::system("starting the command"))?;
     let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;
     let place = Place::open(store, terms, opt.losing.on_lost, &opt.command).await?;

@@ -202,14 +202,14 @@ impl EtcdConfig {
             Login::new(user, self.password.clone().unwrap_or_else(|| Secret::text("")))
         });
         let endpoints = self.hosts.iter().map(|host| endpoint(host)).collect();
-        let own = || {
+        let configured = || {
             dial::Source::Configured(Box::new(dial::Configured {
                 endpoints,
                 tls: self.tls.clone(),
                 login,
             }))
         };
-        self.given.clone().unwrap_or_else(own)
+        self.given.clone().unwrap_or_else(configured)
     }
 }
 

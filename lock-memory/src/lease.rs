@@ -89,7 +89,7 @@ impl Lease for MemoryLease {
         if store.has(Defect::KeepsTheUncollected)
             && self.kept.validity().loss() == Some(LossReason::NotCollected)
         {
-            return self.session.keep(&self.attempt);
+            return self.session.renew_for_ever(&self.attempt);
         }
         self.session.forget(&self.attempt);
         // If the store is out of reach for a TTL, the entry has expired there.

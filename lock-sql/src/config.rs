@@ -8,11 +8,11 @@ use lock_core::{
 };
 
 #[cfg(feature = "sqlite")]
-use crate::wire::{own_client::AnyPool, sqlite};
+use crate::wire::{given_client::AnyPool, sqlite};
 pub(crate) mod server;
 
 use self::server::Server;
-use crate::{layout::dialect::Dialect, wire::own_client::OwnPool};
+use crate::{layout::dialect::Dialect, wire::given_client::GivenPool};
 
 /// The allowed TTLs. Locks with shorter ones would be lost in a busy disk's pauses.
 pub(crate) const TTL: std::ops::RangeInclusive<Duration> = Duration::from_millis(500)..=LONGEST_TTL;
@@ -54,7 +54,7 @@ pub enum Target {
     Postgres(Server),
     /// The database of a pool.
     #[cfg_attr(feature = "serde", serde(skip))]
-    Pool(OwnPool),
+    Pool(GivenPool),
 }
 
 impl SqlConfig {
@@ -90,7 +90,7 @@ impl SqlConfig {
     /// let locks = Locks::new(SqlLock::connect(config).await?);
     /// # Ok(()) }
     /// ```
-    pub fn from_client(pool: impl Into<OwnPool>) -> Self {
+    pub fn from_client(pool: impl Into<GivenPool>) -> Self {
         Self::new(Target::Pool(pool.into()))
     }
 
@@ -151,7 +151,7 @@ impl SqlConfig {
             #[cfg(feature = "sqlite")]
             Target::File { path } => sqlite::path(path.as_deref()).ok(),
             #[cfg(feature = "sqlite")]
-            Target::Pool(OwnPool(AnyPool::Sqlite(pool))) => {
+            Target::Pool(GivenPool(AnyPool::Sqlite(pool))) => {
                 sqlite::path(Some(pool.connect_options().get_filename())).ok()
             }
             _ => None,

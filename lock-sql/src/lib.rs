@@ -195,5 +195,5 @@ pub use crate::{
     layout::{dialect::Dialect, schema::schema},
     lease::SqlLease,
     lock::SqlLock,
-    wire::own_client::OwnPool,
+    wire::given_client::GivenPool,
 };

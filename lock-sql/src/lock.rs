@@ -22,7 +22,7 @@ use crate::{
     election::observe,
     layout::dialect::Dialect,
     session::Session,
-    wire::own_client::OwnPool,
+    wire::given_client::GivenPool,
 };
 
 /// How late a waiter may notice that a holder has expired.
@@ -107,7 +107,7 @@ impl SqlLock {
     /// # Cancel safety
     ///
     /// Same as [`connect`](Self::connect).
-    pub fn with_client(pool: impl Into<OwnPool>) -> BoxFuture<'static, Result<Self>> {
+    pub fn with_client(pool: impl Into<GivenPool>) -> BoxFuture<'static, Result<Self>> {
         Self::connect(SqlConfig::from_client(pool))
     }
 

@@ -10,7 +10,7 @@ use zookeeper_client::{Acls, Connector};
 
 use crate::{
     layout::path,
-    wire::own_client::{self, DEFAULT_PORT},
+    wire::given_client::{self, DEFAULT_PORT},
 };
 
 const DEFAULT_PREFIX: &str = "/locks";
@@ -154,8 +154,8 @@ impl ZkConfig {
     /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the connector continues a
     /// session, is detached, or fails eagerly.
     pub fn from_connector(connector: Connector, cluster: &str) -> Result<Self> {
-        let (hosts, chroot) = own_client::parse(cluster)?;
-        own_client::check(&connector)?;
+        let (hosts, chroot) = given_client::parse(cluster)?;
+        given_client::check(&connector)?;
         Ok(Self { hosts, chroot, given: Some(Given(connector)), ..Self::default() })
     }
 
@@ -191,7 +191,7 @@ impl ZkConfig {
 
     /// The hosts that answer without TLS.
     pub(crate) fn plain_hosts(&self) -> Vec<String> {
-        self.hosts.iter().filter(|host| !host.starts_with(own_client::TLS)).cloned().collect()
+        self.hosts.iter().filter(|host| !host.starts_with(given_client::TLS)).cloned().collect()
     }
 
     /// Says that the password goes through a network as it is, if it does.
@@ -230,7 +230,8 @@ impl ZkConfig {
         self.tls.check()?;
         self.timeouts.check()?;
         for host in &mut self.hosts {
-            *host = own_client::host_of(host).map_err(|reason| invalid("hosts", &*host, reason))?;
+            *host =
+                given_client::host_of(host).map_err(|reason| invalid("hosts", &*host, reason))?;
         }
         if self.tls.mode != Encryption::Off && self.plain_hosts().len() < self.hosts.len() {
             return Err(invalid("hosts", "tcp+tls://", "hosts without it, with tls=verify"));

@@ -74,7 +74,7 @@ pub(crate) async fn adopt(client: Arc<Client>, ticket: Ticket) -> Result<LockGua
         .collected_within(ttl, |adopted| Err(adopted?.not_collected()))
         .await
         .map_err(|error| waiting.of_newcomer(error));
-    let guard = adopted.map_err(|error| waiting.told("adopt", error).about(&name))?;
+    let guard = adopted.map_err(|error| waiting.failed("adopt", error).about(&name))?;
     // Lost since it was adopted, while the caller did not poll.
     guard.check().map_err(|lost| waiting.of_newcomer(lost))?;
     Ok(guard)

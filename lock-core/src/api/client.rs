@@ -70,7 +70,7 @@ pub(crate) struct Later {
     pub(crate) at: Instant,
     /// Of a grant that its holder has finished with: reports the end, if the holder waits. `None`
     /// for a lost grant, which is given back after a margin for its holder to stop.
-    pub(crate) told: Option<oneshot::Sender<Result<()>>>,
+    pub(crate) reply: Option<oneshot::Sender<Result<()>>>,
 }
 
 impl Client {
@@ -104,7 +104,7 @@ impl Client {
 
     /// A driver's error as the caller sees it: with the caller's operation and the servers'
     /// addresses.
-    pub(crate) fn told(&self, op: &'static str, error: Error) -> Error {
+    pub(crate) fn failed(&self, op: &'static str, error: Error) -> Error {
         match error {
             // A driver whose tasks ended with the runtime returns this error, too.
             Error::Closed { by: ClosedBy::Program, .. } if !self.closed.is_cancelled() => {

@@ -54,7 +54,7 @@ impl Locks {
             let (driver, name) = (self.client.driver.clone(), LockName::new(PING_NAME)?);
             let ping = self.client.home.clone().ask(async move { driver.ping(&name).await });
             let answer = self.client.answer(PING_LIMIT, ping, "ping").await;
-            answer.map_err(|error| self.client.told("ping", error))?;
+            answer.map_err(|error| self.client.failed("ping", error))?;
             Ok(self.client.clock.now().since(started))
         })
     }

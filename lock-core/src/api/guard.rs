@@ -83,7 +83,7 @@ impl LockGuard {
     pub fn downgrade(&mut self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             let converted = self.convert(Kind::Shared).await.map(drop);
-            converted.map_err(|error| self.held.0.told("downgrade", error))
+            converted.map_err(|error| self.held.0.failed("downgrade", error))
         })
     }
 
@@ -103,7 +103,7 @@ impl LockGuard {
     pub fn try_upgrade(&mut self) -> BoxFuture<'_, Result<bool>> {
         Box::pin(async move {
             let converted = self.convert(Kind::Exclusive).await;
-            converted.map_err(|error| self.held.0.told("try_upgrade", error))
+            converted.map_err(|error| self.held.0.failed("try_upgrade", error))
         })
     }
 
@@ -167,7 +167,7 @@ impl LockGuard {
     async fn released(&mut self, hold: &Arc<Hold>) -> Result<()> {
         hold.check_all()?;
         match self.finish(Why::Released) {
-            Some(ending) => ending.confirmed().await.map_err(|error| hold.told("release", error)),
+            Some(ending) => ending.outcome().await.map_err(|error| hold.failed("release", error)),
             // It may be lost since the check.
             None => hold.check(),
         }
@@ -227,7 +227,7 @@ impl LockGuard {
         }
         let home = hold.client.home.clone();
         let left = Finishing::new(&home, leave(hold, self.stay.take())).await;
-        left.map_err(|error| self.held.0.told("detach", error))
+        left.map_err(|error| self.held.0.failed("detach", error))
     }
 }
 

@@ -201,7 +201,7 @@ impl Held {
     fn renewal(&self) -> Finishing<()> {
         let hold = self.0.clone();
         let renewal =
-            async move { hold.lease.renew().await.map_err(|error| hold.told("renew", error)) };
+            async move { hold.lease.renew().await.map_err(|error| hold.failed("renew", error)) };
         Finishing::new(&self.0.client.home, renewal)
     }
 }

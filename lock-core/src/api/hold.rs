@@ -55,8 +55,8 @@ impl Hold {
     }
 
     /// A driver's error as the caller sees it, with the lock's name.
-    pub(crate) fn told(&self, op: &'static str, error: Error) -> Error {
-        self.client.told(op, error).about(&self.name)
+    pub(crate) fn failed(&self, op: &'static str, error: Error) -> Error {
+        self.client.failed(op, error).about(&self.name)
     }
 
     /// The ticket of a grant that is detached.
@@ -64,8 +64,8 @@ impl Hold {
         let store = self.client.driver.guarantees().store;
         let now = self.client.home.now();
         let hold_left = (self.cap != Instant::NEVER).then(|| self.cap.since(now));
-        let (token, term) = (self.lease.token(), (self.ttl, self.term));
-        Ticket::new(store, self.name.clone(), token, term, hold_left, place)
+        let (name, token) = (self.name.clone(), self.lease.token());
+        Ticket::new(store, name, token, self.ttl, self.term, hold_left, place)
     }
 
     fn expire(self: &Arc<Self>) {
@@ -106,8 +106,8 @@ impl Hold {
         // Only then: a guard may be dropped where the clock cannot be read.
         let least = self.least.get().filter(|_| why == Why::Released);
         if let Some(least) = least.filter(|least| **least > self.client.home.now()) {
-            let (told, released) = oneshot::channel();
-            self.give_back_at(*least, Some(told));
+            let (reply, released) = oneshot::channel();
+            self.give_back_at(*least, Some(reply));
             return Some(Ending::Later(self.clone(), released));
         }
         self.end(why).then(|| {
@@ -137,13 +137,13 @@ impl Hold {
     }
 
     /// The alarm gives it back at `at`: no task and no timer waits for each grant.
-    fn give_back_at(self: &Arc<Self>, at: Instant, told: Option<oneshot::Sender<Result<()>>>) {
+    fn give_back_at(self: &Arc<Self>, at: Instant, reply: Option<oneshot::Sender<Result<()>>>) {
         let mut later = lock(&self.later);
         // A loss comes first: it gives back, or there is nothing to give back.
-        if told.is_some() && self.validity().has_ended() {
+        if reply.is_some() && self.validity().has_ended() {
             return;
         }
-        *later = Some(Later { grant: self.clone(), at, told });
+        *later = Some(Later { grant: self.clone(), at, reply });
         drop(later);
         self.set_alarm();
         // The runtime may have ended before the alarm had it.
@@ -176,15 +176,15 @@ impl Watched for Hold {
             let _ = self.check();
         }
         let has_ended = self.validity().has_ended();
-        let is_due = |later: &mut Later| later.at <= now || has_ended && later.told.is_some();
+        let is_due = |later: &mut Later| later.at <= now || has_ended && later.reply.is_some();
         let due = lock(&self.later).take_if(is_due);
-        let Some(Later { grant, told, .. }) = due else { return self.next_ring() };
+        let Some(Later { grant, reply, .. }) = due else { return self.next_ring() };
         // A grant that was kept, and lost meanwhile by the store's word, has no entry.
-        if told.is_none() || self.end(Why::Released) {
+        if reply.is_none() || self.end(Why::Released) {
             self.client.home.runtime.spawn(async move {
                 let released = grant.give_back(None).await;
                 // Its holder may have stopped waiting. A failure is traced.
-                let _ = told.map(|told| told.send(released));
+                let _ = reply.map(|reply| reply.send(released));
             });
         }
         None
@@ -215,9 +215,9 @@ pub(crate) enum Ending {
 }
 
 impl Ending {
-    /// Waits until the store has confirmed. The error is [`Error::Lost`] if a grant that is kept is
+    /// Waits until it is over. The error is [`Error::Lost`] if a grant that is kept is
     /// lost before, and [`Error::Closed`] if the client's runtime ends before.
-    pub(crate) async fn confirmed(self) -> Result<()> {
+    pub(crate) async fn outcome(self) -> Result<()> {
         match self {
             Self::Now(release) => release.await,
             Self::Later(grant, released) => tokio::select! {
@@ -247,7 +247,7 @@ impl Client {
         let first = closed.await.clone().map_err(|why| {
             self.unavailable("close", format!("the first close was not confirmed: {why}"))
         });
-        own.unwrap_or(first).map_err(|error| self.told("close", error))
+        own.unwrap_or(first).map_err(|error| self.failed("close", error))
     }
 
     async fn give_all_back(&self) -> Result<()> {
@@ -257,7 +257,7 @@ impl Client {
             let ends = grant.validity().lose(LossReason::Closed);
             // A lost grant would be given back later: the close does it now.
             let later = lock(&grant.later).take();
-            ends || later.is_some_and(|later| later.told.is_none())
+            ends || later.is_some_and(|later| later.reply.is_none())
         });
         let closed = tokio::time::timeout(CLOSE_LIMIT, self.driver.close()).await;
         let closed = closed.unwrap_or_else(|_| {

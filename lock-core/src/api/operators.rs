@@ -28,7 +28,7 @@ impl Locks {
             let (driver, name) = (self.client.driver.clone(), name?);
             let asked = name.clone();
             let queue = self.client.home.clone().ask(async move { driver.inspect(&asked).await });
-            queue.await.map_err(|error| self.client.told("inspect", error).about(&name))
+            queue.await.map_err(|error| self.client.failed("inspect", error).about(&name))
         })
     }
 
@@ -50,7 +50,7 @@ impl Locks {
         Box::pin(async move {
             let driver = self.client.driver.clone();
             let names = self.client.home.clone().ask(async move { driver.names(&prefix).await });
-            names.await.map_err(|error| self.client.told("names", error))
+            names.await.map_err(|error| self.client.failed("names", error))
         })
     }
 
@@ -78,7 +78,7 @@ impl Locks {
             let asked = name.clone();
             let revoked = async move { driver.revoke(&asked, attempt).await };
             let revoked = self.client.home.clone().ask(revoked).await;
-            revoked.map_err(|error| self.client.told("revoke", error).about(&name))
+            revoked.map_err(|error| self.client.failed("revoke", error).about(&name))
         })
     }
 
@@ -96,7 +96,7 @@ impl Locks {
         Box::pin(async move {
             let driver = self.client.driver.clone();
             let floor = self.client.home.clone().ask(async move { driver.token_floor().await });
-            floor.await.map_err(|error| self.client.told("token floor", error))
+            floor.await.map_err(|error| self.client.failed("token floor", error))
         })
     }
 
@@ -128,7 +128,7 @@ impl Locks {
             let driver = self.client.driver.clone();
             let raise = async move { raise_floor::raise(&*driver, above).await };
             let raised = self.client.home.clone().ask(raise).await;
-            raised.map_err(|error| self.client.told("raise the token floor", error))
+            raised.map_err(|error| self.client.failed("raise the token floor", error))
         })
     }
 }

@@ -44,7 +44,8 @@ impl Ticket {
         store: &'static str,
         name: LockName,
         token: FencingToken,
-        (ttl, term): (Duration, Term),
+        ttl: Duration,
+        term: Term,
         hold_left: Option<Duration>,
         place: String,
     ) -> Self {
@@ -169,7 +170,7 @@ mod tests {
             let term = if fixed { Term::Fixed } else { Term::Renewed };
             let (name, token) = (LockName::new(name).unwrap(), FencingToken::new(token));
             let (ttl, left) = (Duration::from_micros(micros), left.map(Duration::from_micros));
-            let ticket = Ticket::new("etcd", name, token, (ttl, term), left, place);
+            let ticket = Ticket::new("etcd", name, token, ttl, term, left, place);
             let text = ticket.to_string();
             let plain = |b: u8| b.is_ascii_alphanumeric() || b":%-_.".contains(&b);
             prop_assert!(text.bytes().all(plain), "{}", text);

@@ -37,14 +37,14 @@ pub struct Departure<T> {
     /// Until when it is tried.
     pub deadline: Instant,
     /// Gets the result; `None` for a cleanup in the background.
-    pub told: Option<oneshot::Sender<Result<()>>>,
+    pub reply: Option<oneshot::Sender<Result<()>>>,
 }
 
 impl<T> Departure<T> {
     /// Reports the result. A caller that has left does not get it.
     pub fn tell(self, result: Result<()>) {
-        if let Some(told) = self.told {
-            let _ = told.send(result);
+        if let Some(reply) = self.reply {
+            let _ = reply.send(result);
         }
     }
 }

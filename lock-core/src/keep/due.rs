@@ -24,7 +24,8 @@ pub async fn until(clock: Clock, due: Instant, earlier: &Notify) {
 /// ends.
 pub async fn run<S, F: Future<Output = ()>>(
     clock: Clock,
-    (session, earlier): (Weak<S>, Arc<Notify>),
+    session: Weak<S>,
+    earlier: Arc<Notify>,
     together: Duration,
     due: impl Fn(&S) -> Instant,
     work: impl Fn(Arc<S>) -> F,
@@ -74,10 +75,10 @@ mod tests {
         let start = CLOCK.now();
         let session = Arc::new(Mutex::new((start + SECOND, 0)));
         let earlier = Arc::new(Notify::new());
-        let way = (Arc::downgrade(&session), earlier.clone());
         let task = tokio::spawn(run(
             CLOCK,
-            way,
+            Arc::downgrade(&session),
+            earlier.clone(),
             Duration::ZERO,
             |session: &Mutex<(Instant, u32)>| lock(session).0,
             |session| async move {

@@ -32,9 +32,9 @@ struct State<T> {
     working: bool,
 }
 
-/// The entries for a janitor to try now.
+/// The entries for a janitor to remove now.
 #[derive(Debug)]
-pub struct Due<T> {
+pub struct ToRemove<T> {
     /// Not tried yet.
     pub new: Vec<T>,
     /// Refused before.
@@ -89,8 +89,8 @@ impl<T> Leftovers<T> {
         }
     }
 
-    /// Takes the entries to try now.
-    pub fn take(&self, now: Instant) -> Due<T> {
+    /// Takes the entries to remove now.
+    pub fn take(&self, now: Instant) -> ToRemove<T> {
         let mut state = lock(&self.state);
         let again = match now >= state.again {
             true => {
@@ -99,7 +99,7 @@ impl<T> Leftovers<T> {
             }
             false => Vec::new(),
         };
-        Due { new: std::mem::take(&mut state.new), again }
+        ToRemove { new: std::mem::take(&mut state.new), again }
     }
 
     /// Records entries that were refused just now. If no refused entry is left, the pauses start

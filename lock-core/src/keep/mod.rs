@@ -5,7 +5,7 @@
 //! | module | what it keeps |
 //! |---|---|
 //! | [`attempt`] | one attempt from its first request to its end, as one state |
-//! | [`book`] | all attempts of a client, and when each is due for renewal |
+//! | [`attempts`] | all attempts of a client, and when each is due for renewal |
 //! | [`due`] | a task that works when something is due |
 //! | [`wait`] | the wait for a grant, and the check before it is given out |
 //! | [`cancel`] | waits that end when the caller of an attempt leaves |
@@ -31,8 +31,8 @@
 //! connection, and writes the script anew; ZooKeeper has no deadline: its session ends the request.
 
 pub mod attempt;
+pub mod attempts;
 pub mod backoff;
-pub mod book;
 pub mod cancel;
 pub mod departures;
 pub mod due;

@@ -11,11 +11,11 @@ pub(super) enum Opening<S, E> {
     Done(Result<Arc<S>, E>),
 }
 
-/// A caller that waits for a session. Dropping it ends the wait.
+/// The wait of one caller for a session. Dropping it ends the wait.
 #[derive(Debug)]
-pub struct Told<S, E>(pub(super) watch::Receiver<Opening<S, E>>);
+pub struct OpeningWait<S, E>(pub(super) watch::Receiver<Opening<S, E>>);
 
-impl<S, E: Clone> Told<S, E> {
+impl<S, E: Clone> OpeningWait<S, E> {
     /// Waits for the result; `None` if the task that was to open the session is gone.
     pub async fn outcome(&mut self) -> Option<Result<Arc<S>, E>> {
         let done = self.0.wait_for(|opening| matches!(opening, Opening::Done(_))).await.ok()?;

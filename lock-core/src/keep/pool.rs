@@ -17,7 +17,7 @@ use crate::{
     duration::shown,
     keep::{
         errors::invalid,
-        opening::{Opening, Told},
+        opening::{Opening, OpeningWait},
         poison::lock,
     },
 };
@@ -59,13 +59,13 @@ pub enum Found<S, E> {
     /// It is open.
     Open(Arc<S>),
     /// It is being opened.
-    Opening(Told<S, E>),
+    Opening(OpeningWait<S, E>),
     /// It is to be opened by the caller that got this.
     Wanted {
         /// The right to open it.
         maker: Maker<S, E>,
         /// The result of the opening.
-        told: Told<S, E>,
+        wait: OpeningWait<S, E>,
         /// A session that made room for it. It is not in the pool any more, and must be ended.
         instead_of: Option<Arc<S>>,
     },
@@ -96,15 +96,15 @@ impl<S: Pooled, E> Pool<S, E> {
             return Err(Error::closed(self.store));
         }
         let instead_of = match state.by_ttl.get(&ttl) {
-            Some(Slot::Opening(tell)) => return Ok(Found::Opening(Told(tell.subscribe()))),
+            Some(Slot::Opening(tell)) => return Ok(Found::Opening(OpeningWait(tell.subscribe()))),
             Some(Slot::Open(session)) if session.is_over() => Some(session.clone()),
             Some(Slot::Open(session)) => return Ok(Found::Open(session.clone())),
             None => state.make_room(ttl, self.most)?,
         };
-        let (tell, told) = watch::channel(Opening::Trying(None));
+        let (tell, wait) = watch::channel(Opening::Trying(None));
         state.by_ttl.insert(ttl, Slot::Opening(tell.clone()));
         let maker = Maker { state: Arc::downgrade(&self.state), ttl, tell };
-        Ok(Found::Wanted { maker, told: Told(told), instead_of })
+        Ok(Found::Wanted { maker, wait: OpeningWait(wait), instead_of })
     }
 
     /// Any open session.

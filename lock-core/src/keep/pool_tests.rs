@@ -22,9 +22,9 @@ type Sessions = Pool<Session, &'static str>;
 fn wanted(
     pool: &Sessions,
     ttl: Duration,
-) -> (Maker<Session, &'static str>, Told<Session, &'static str>) {
+) -> (Maker<Session, &'static str>, OpeningWait<Session, &'static str>) {
     match pool.get(ttl).unwrap() {
-        Found::Wanted { maker, told, .. } => (maker, told),
+        Found::Wanted { maker, wait, .. } => (maker, wait),
         found => panic!("{found:?}"),
     }
 }
@@ -39,29 +39,29 @@ fn opened(pool: &Sessions, ttl: Duration) -> Arc<Session> {
 async fn callers_that_wait_for_a_dropped_maker_may_open_the_session() {
     let pool = Sessions::new("a store", 8);
     let (maker, _) = wanted(&pool, TTL);
-    let Ok(Found::Opening(mut told)) = pool.get(TTL) else { panic!("two makers") };
+    let Ok(Found::Opening(mut wait)) = pool.get(TTL) else { panic!("two makers") };
     let panicked = tokio::spawn(async move {
         let _maker = maker;
         panic!("on purpose");
     });
     panicked.await.unwrap_err();
-    assert!(told.outcome().await.is_none());
-    let (maker, mut told) = wanted(&pool, TTL);
+    assert!(wait.outcome().await.is_none());
+    let (maker, mut wait) = wanted(&pool, TTL);
     maker.failed("busy");
-    assert_eq!(told.last_failure(), Some("busy"));
+    assert_eq!(wait.last_failure(), Some("busy"));
     assert!(!maker.done(Err("refused")));
-    assert_eq!(told.outcome().await.unwrap().unwrap_err(), "refused");
+    assert_eq!(wait.outcome().await.unwrap().unwrap_err(), "refused");
     wanted(&pool, TTL);
 }
 
 #[tokio::test]
 async fn a_deserted_opening_ends_and_does_not_end_the_next_one() {
     let pool = Sessions::new("a store", 8);
-    let (maker, told) = wanted(&pool, TTL);
+    let (maker, wait) = wanted(&pool, TTL);
     assert!(maker.deserted().now_or_never().is_none());
-    drop(told);
+    drop(wait);
     maker.deserted().await;
-    let (_next, _told) = wanted(&pool, TTL);
+    let (_next, _wait) = wanted(&pool, TTL);
     drop(maker);
     assert!(matches!(pool.get(TTL), Ok(Found::Opening(_))));
 }
@@ -98,19 +98,19 @@ fn a_retired_session_lives_as_long_as_others_keep_it() {
 async fn a_closed_pool_takes_no_session_in() {
     let pool = Sessions::new("a store", 8);
     let session = opened(&pool, TTL);
-    let (maker, mut told) = wanted(&pool, TTL * 2);
+    let (maker, mut wait) = wanted(&pool, TTL * 2);
     assert!(Arc::ptr_eq(&pool.close()[0], &session));
     assert!(!maker.done(Ok(Arc::new(Session(TTL * 2)))));
-    assert!(told.outcome().await.is_none());
+    assert!(wait.outcome().await.is_none());
     assert!(pool.get(TTL).is_err() && pool.any().is_none());
 }
 
 #[tokio::test]
 async fn a_session_with_another_ttl_is_reported_and_not_kept() {
     let pool = Sessions::new("a store", 8);
-    let (maker, mut told) = wanted(&pool, TTL);
+    let (maker, mut wait) = wanted(&pool, TTL);
     assert!(!maker.done(Ok(Arc::new(Session(TTL * 2)))));
-    assert_eq!(told.outcome().await.unwrap().unwrap().0, TTL * 2);
+    assert_eq!(wait.outcome().await.unwrap().unwrap().0, TTL * 2);
     wanted(&pool, TTL);
 }
 
@@ -132,9 +132,9 @@ fn at_most_one_caller_opens_a_session_and_only_an_open_one_is_found() {
                             assert!(before.is_some() && open.is_none(), "{sequence}");
                             before
                         }
-                        Ok(Found::Wanted { maker, told, .. }) => {
+                        Ok(Found::Wanted { maker, wait, .. }) => {
                             assert!(before.is_none() && open.is_none() && !closed, "{sequence}");
-                            Some((maker, told))
+                            Some((maker, wait))
                         }
                         Err(_) => {
                             assert!(closed, "{sequence}");
@@ -142,12 +142,12 @@ fn at_most_one_caller_opens_a_session_and_only_an_open_one_is_found() {
                         }
                     };
                 }
-                (1, Some((maker, _told))) => {
+                (1, Some((maker, _wait))) => {
                     let session = Arc::new(Session(TTL));
                     assert_eq!(maker.done(Ok(session.clone())), !closed, "{sequence}");
                     open = Some(session).filter(|_| !closed);
                 }
-                (2, Some((maker, _told))) => assert!(!maker.done(Err("refused"))),
+                (2, Some((maker, _wait))) => assert!(!maker.done(Err("refused"))),
                 // The maker is dropped.
                 (3, _) => {}
                 (4, before) => {

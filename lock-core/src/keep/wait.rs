@@ -8,6 +8,7 @@ use crate::{
     keep::{
         attempt::{End, Progress},
         errors::{late, unavailable},
+        limits::RENEWALS_PER_TTL,
     },
     validity::safe_until,
 };
@@ -60,7 +61,7 @@ pub async fn wait<S: Waits<Attempt: Deref<Target = Progress<A, W, H>>>, A, W, H>
         };
         match decided {
             Ok((sent, token)) => {
-                if let Some(sent) = confirm(session, attempt, sent).await? {
+                if let Some(sent) = renew_if_old(session, attempt, sent).await? {
                     return Ok((sent, token));
                 }
                 // A failover has lost the grant, and not the place.
@@ -92,12 +93,12 @@ pub fn ended<S: Waits>(session: &S, ttl: Duration, end: End) -> Error {
 
 /// Renews a grant before it is given out, if a third of its term has passed or it is not renewed
 /// later. Returns the send time of the request that confirmed it last; `None` if it waits again.
-async fn confirm<S: Waits<Attempt: Deref<Target = Progress<A, W, H>>>, A, W, H>(
+async fn renew_if_old<S: Waits<Attempt: Deref<Target = Progress<A, W, H>>>, A, W, H>(
     session: &Arc<S>,
     attempt: &Arc<S::Attempt>,
     sent: Instant,
 ) -> Result<Option<Instant>> {
-    let fresh = S::CLOCK.now().since(sent) < attempt.ttl / 3;
+    let fresh = S::CLOCK.now().since(sent) < attempt.ttl / RENEWALS_PER_TTL;
     if fresh && attempt.term == Term::Renewed {
         return Ok(Some(sent));
     }

@@ -28,12 +28,12 @@ pub(crate) trait Watched: Send + Sync + 'static {
 /// set again. So the usual acquire and release cost one insertion and one removal in a map each.
 pub(crate) struct Alarm<W: Watched + ?Sized> {
     clock: Clock,
-    due: Mutex<Due<W>>,
+    state: Mutex<State<W>>,
     /// Separate, so that the task can wait for it without keeping the alarm alive.
     earlier: Arc<Notify>,
 }
 
-struct Due<W: ?Sized> {
+struct State<W: ?Sized> {
     next_id: u64,
     entries: BTreeMap<(Instant, u64), Weak<W>>,
     /// The entry that is ringing now; it may be added again.
@@ -51,8 +51,8 @@ impl<W: Watched + ?Sized> Alarm<W> {
     /// `end` has come, and then all entries in the alarm are silenced.
     pub(crate) fn start(clock: Clock, runtime: &Handle, end: &Arc<End>) -> Arc<Self> {
         let (entries, armed) = (BTreeMap::new(), Instant::NEVER);
-        let due = Mutex::new(Due { next_id: 0, entries, ringing: None, armed });
-        let alarm = Arc::new(Self { clock, due, earlier: Arc::new(Notify::new()) });
+        let state = Mutex::new(State { next_id: 0, entries, ringing: None, armed });
+        let alarm = Arc::new(Self { clock, state, earlier: Arc::new(Notify::new()) });
         let task = Task { alarm: Arc::downgrade(&alarm), end: Some(end.clone()) };
         runtime.spawn(watch(task, clock, alarm.earlier.clone()));
         alarm
@@ -70,18 +70,18 @@ impl<W: Watched + ?Sized> Alarm<W> {
         watched: &Arc<W>,
         at: impl FnOnce(Option<Instant>) -> Option<Instant>,
     ) {
-        let mut due = lock(&self.due);
+        let mut state = lock(&self.state);
         let mut slot = lock(&watched.slot().0);
         let Some(at) = at(slot.map(|(present, _)| present)) else { return };
-        let key = (at, due.next_id);
-        due.next_id += 1;
-        due.entries.insert(key, Arc::downgrade(watched));
+        let key = (at, state.next_id);
+        state.next_id += 1;
+        state.entries.insert(key, Arc::downgrade(watched));
         if let Some(present) = slot.replace(key) {
-            due.entries.remove(&present);
+            state.entries.remove(&present);
         }
-        let earlier = at < due.armed;
-        due.armed = due.armed.min(at);
-        drop((slot, due));
+        let earlier = at < state.armed;
+        state.armed = state.armed.min(at);
+        drop((slot, state));
         if earlier {
             self.earlier.notify_one();
         }
@@ -89,37 +89,37 @@ impl<W: Watched + ?Sized> Alarm<W> {
 
     /// Removes `watched`.
     pub(crate) fn remove(&self, watched: &W) {
-        let mut due = lock(&self.due);
+        let mut state = lock(&self.state);
         if let Some(key) = lock(&watched.slot().0).take() {
-            due.entries.remove(&key);
+            state.entries.remove(&key);
         }
     }
 
     /// Removes all entries, and returns the ones that still live.
     pub(crate) fn drain(&self) -> Vec<Arc<W>> {
-        let mut due = lock(&self.due);
-        let entries = std::mem::take(&mut due.entries).into_values();
-        entries.chain(due.ringing.clone()).filter_map(|watched| watched.upgrade()).collect()
+        let mut state = lock(&self.state);
+        let entries = std::mem::take(&mut state.entries).into_values();
+        entries.chain(state.ringing.clone()).filter_map(|watched| watched.upgrade()).collect()
     }
 
     /// Rings all due entries and returns when to wake next.
     fn ring_due(&self) -> Instant {
         let now = self.clock.now();
         loop {
-            let mut due = lock(&self.due);
-            let next = due.entries.first_key_value().map_or(Instant::NEVER, |(key, _)| key.0);
+            let mut state = lock(&self.state);
+            let next = state.entries.first_key_value().map_or(Instant::NEVER, |(key, _)| key.0);
             if next > now {
                 // An entry that has come and gone leaves its time: one needless wake-up at that
                 // time is cheaper than one for each short hold.
-                due.armed = if due.armed > now { next.min(due.armed) } else { next };
-                return due.armed;
+                state.armed = if state.armed > now { next.min(state.armed) } else { next };
+                return state.armed;
             }
-            due.ringing = due.entries.pop_first().map(|(_, weak)| weak);
-            let rung = due.ringing.as_ref().and_then(Weak::upgrade);
+            state.ringing = state.entries.pop_first().map(|(_, weak)| weak);
+            let rung = state.ringing.as_ref().and_then(Weak::upgrade);
             if let Some(watched) = &rung {
                 lock(&watched.slot().0).take();
             }
-            drop(due);
+            drop(state);
             // Rung without the lock, as the handler may add and remove.
             if let Some(watched) = rung
                 && let Some(again) = watched.clone().ring(now)
@@ -128,7 +128,7 @@ impl<W: Watched + ?Sized> Alarm<W> {
                 let earlier = |present: Option<Instant>| present.is_some_and(|at| at <= again);
                 self.add_by(&watched, |present| (!earlier(present)).then_some(again));
             }
-            lock(&self.due).ringing = None;
+            lock(&self.state).ringing = None;
         }
     }
 }

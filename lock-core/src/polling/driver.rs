@@ -61,12 +61,13 @@ impl<S: PolledStore> Polling<S> {
 
     async fn hold(
         &self,
-        (request, attempt): (Request, Uuid),
+        request: Request,
+        attempt: Uuid,
         sent: Instant,
         token: FencingToken,
     ) -> Result<Box<dyn Lease>> {
         let term = request.term;
-        let hold = Arc::new(Hold::new(self.way.clone(), (request, attempt), sent, token));
+        let hold = Arc::new(Hold::new(self.way.clone(), request, attempt, sent, token));
         self.remember(&hold);
         // Closed meanwhile: the close may have missed this hold.
         if let Err(closed) = self.check_open() {
@@ -104,7 +105,7 @@ impl<S: PolledStore> DistributedLock for Polling<S> {
             }
             let sent = clock.now();
             match way.heard("acquire", way.store.take(&request, attempt.id()).await) {
-                Ok(Some(token)) => return self.hold((request, attempt.id()), sent, token).await,
+                Ok(Some(token)) => return self.hold(request, attempt.id(), sent, token).await,
                 Ok(None) if request.wait == Wait::Try => break contended(&request),
                 Ok(None) => {
                     answered = clock.now();

@@ -9,11 +9,8 @@ use uuid::Uuid;
 use super::{store::PolledStore, way::Way};
 use crate::{
     Error, FencingToken, Instant, Lease, LossReason, Request, Result, Validity,
-    validity::safe_until,
+    keep::limits::RENEWALS_WITHOUT_PUSHES, validity::safe_until,
 };
-
-/// How often a hold is renewed in each TTL. Only a renewal shows the holder that its entry is gone.
-const RENEWALS: u32 = 8;
 
 #[derive(Debug)]
 pub(super) struct Hold<S: PolledStore> {
@@ -29,7 +26,8 @@ pub(super) struct Hold<S: PolledStore> {
 impl<S: PolledStore> Hold<S> {
     pub(super) fn new(
         way: Arc<Way<S>>,
-        (request, attempt): (Request, Uuid),
+        request: Request,
+        attempt: Uuid,
         sent: Instant,
         token: FencingToken,
     ) -> Self {
@@ -59,7 +57,7 @@ impl<S: PolledStore> Hold<S> {
 /// Renews a hold until it ends, or its lease is dropped.
 pub(super) async fn renew<S: PolledStore>(hold: Weak<Hold<S>>) {
     while let Some(held) = hold.upgrade() {
-        let (clock, pause) = (held.way.store.clock(), held.request.ttl / RENEWALS);
+        let (clock, pause) = (held.way.store.clock(), held.request.ttl / RENEWALS_WITHOUT_PUSHES);
         drop(held);
         clock.sleep_until(clock.now() + pause).await;
         let Some(held) = hold.upgrade().filter(|held| !held.validity.has_ended()) else { return };

@@ -70,7 +70,7 @@ async fn all_kinds_exclude_each_other(h: &dyn Harness) -> Done {
         // Nobody is let in by an expiry.
         let (locks, ttl) = (client.locks().clone(), long(h, client));
         let (name, room, rounds) = (name.clone(), Arc::clone(&room), Arc::clone(&rounds));
-        workers.spawn(visit((locks, name, ttl), room, rounds, worker as u64));
+        workers.spawn(visit(locks, name, ttl, room, rounds, worker as u64));
     }
     all_done("holders of all kinds", workers, || rounds.load(Ordering::SeqCst)).await?;
     let last = clients[0].locks().lock(&name)?.acquire();
@@ -79,7 +79,9 @@ async fn all_kinds_exclude_each_other(h: &dyn Harness) -> Done {
 }
 
 async fn visit(
-    (locks, name, ttl): (Locks, LockName, Duration),
+    locks: Locks,
+    name: LockName,
+    ttl: Duration,
     room: Arc<Room>,
     rounds: Arc<AtomicU64>,
     worker: u64,

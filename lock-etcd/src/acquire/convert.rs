@@ -90,8 +90,9 @@ impl Hold {
         }
         let OwnEntry { store, session, queue, doubtful, .. } = &mut self.entry;
         let doubted = doubtful.is_some();
-        let role = (Role::Ours(Kind::Exclusive), attempt);
-        let exclusive = || Box::new(OwnEntry::new(store, session.clone(), queue.clone(), role));
+        let role = Role::Ours(Kind::Exclusive);
+        let exclusive =
+            || Box::new(OwnEntry::new(store, session.clone(), queue.clone(), role, attempt));
         let note = note::write(holder, attempt, &session.floor);
         let new = doubtful.get_or_insert_with(exclusive);
         new.set_stake(Stake::Doubtful(None));
@@ -167,7 +168,7 @@ impl Hold {
                 stands(old, self.revision),
                 Compare::mod_revision(&**old, CompareOp::Equal, modified),
                 // The new entry must not count from an earlier floor than entries before it.
-                session.keeps(&store.layout),
+                session.stands(&store.layout),
                 nobody(queue, old.as_bytes().to_vec()),
                 nobody(&after, end_of_prefix(queue.as_bytes())),
             ])

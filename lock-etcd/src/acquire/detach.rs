@@ -85,7 +85,7 @@ impl Hold {
         let (lease, ..) = granted.map_err(Failure::without_effect)?;
         let unchanged = Compare::mod_revision(&**key, CompareOp::Equal, *modified);
         let txn = Txn::new()
-            .when([stands(key, self.revision), unchanged, session.keeps(&store.layout)])
+            .when([stands(key, self.revision), unchanged, session.stands(&store.layout)])
             .and_then([put(key, lease, &note::write(holder, attempt, &session.floor))])
             .or_else([
                 TxnOp::get(&**key, None),
@@ -126,7 +126,7 @@ pub(crate) async fn adopt(
     loop {
         let (session, _room) = store.sessions.get(request.ttl, Wait::Try, attempt, began).await?;
         let role = Role::Ours(Kind::Exclusive);
-        let mut entry = OwnEntry::new(store, session.clone(), queue.clone(), (role, attempt.id()));
+        let mut entry = OwnEntry::new(store, session.clone(), queue.clone(), role, attempt.id());
         entry.key = key.clone();
         // A token at or below the floor is that of no entry. etcd is asked all the same: the
         // session may be outdated.

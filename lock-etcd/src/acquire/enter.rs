@@ -195,8 +195,7 @@ impl OwnEntry {
         let give_up = || patience.is_over();
         let standing = async {
             let Some((revision, modified)) = self.find(&give_up).await? else { return Ok(None) };
-            let own = (&**key, revision);
-            let found = reads::standing(&store.connection, queue, own, &give_up).await;
+            let found = reads::standing(&store.connection, queue, key, revision, &give_up).await;
             found.map(|entered| entered.map(|entered| (entered, modified)))
         };
         let standing = patience.wait_for(standing).await??;

@@ -72,7 +72,7 @@ pub(crate) async fn acquire(
     let (mut taken, began) = (Vec::new(), Clock::Boot.now());
     loop {
         let (session, room) = store.sessions.get(request.ttl, request.wait, attempt, began).await?;
-        let mut entry = OwnEntry::new(store, session, queue.clone(), (role, attempt.id()));
+        let mut entry = OwnEntry::new(store, session, queue.clone(), role, attempt.id());
         let asked = Clock::Boot.now();
         let entered = entry.enter(request, attempt, began).await;
         drop(room);

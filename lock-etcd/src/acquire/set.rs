@@ -33,7 +33,7 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
         let (session, room) = store.sessions.get(request.ttl, Wait::Try, caller, began).await?;
         let role = Role::Ours(Kind::Exclusive);
         let entry = |(queue, (_, attempt)): (&Arc<str>, &Wish)| {
-            OwnEntry::new(store, session.clone(), queue.clone(), (role, attempt.id()))
+            OwnEntry::new(store, session.clone(), queue.clone(), role, attempt.id())
         };
         let mut entries: Vec<_> = queues.iter().zip(wishes).map(entry).collect();
         let asked = Clock::Boot.now();

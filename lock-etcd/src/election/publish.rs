@@ -21,7 +21,7 @@ impl Hold {
     ) -> Result<bool, Failure> {
         let OwnEntry { store, session, key, modified, .. } = &mut self.entry;
         loop {
-            let txn = publish(key, session.lease, (self.revision, *modified), value);
+            let txn = publish(key, session.lease, self.revision, *modified, value);
             let answer = commit(&store.connection, &txn, in_doubt, give_up).await?;
             if answer.succeeded() {
                 *modified = revision(answer.header())?;
@@ -39,7 +39,7 @@ impl Hold {
 /// The transaction that publishes a value, if the entry still stands. It compares the entry's last
 /// known modification, so a late sending does not replace a newer value with an old one. The
 /// entry's create revision stays.
-fn publish(key: &str, lease: i64, (created, modified): (i64, i64), value: &[u8]) -> Txn {
+fn publish(key: &str, lease: i64, created: i64, modified: i64, value: &[u8]) -> Txn {
     Txn::new()
         .when([stands(key, created), Compare::mod_revision(key, CompareOp::Equal, modified)])
         .and_then([put(key, lease, value)])
@@ -60,7 +60,7 @@ mod tests {
         let options = PutOptions::new().with_lease(lease);
         let put = client.put("a/1.0.v", "first", Some(options)).await.unwrap();
         let created = put.header().unwrap().revision();
-        let publish = |value, modified| publish("a/1.0.v", lease, (created, modified), value);
+        let publish = |value, modified| publish("a/1.0.v", lease, created, modified, value);
         let late = publish(b"second", created);
         let sent = client.txn(late.clone()).await.unwrap();
         let newer = publish(b"third", sent.header().unwrap().revision());

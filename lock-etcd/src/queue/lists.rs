@@ -27,7 +27,7 @@ const LISTS_AT_ONCE: usize = 4;
 /// Lists names until it is dropped.
 pub(crate) async fn run(watcher: Arc<Watcher>) {
     let watcher = &*watcher;
-    let due = watcher.names().work.clone();
+    let work = watcher.names().work.clone();
     let mut lists = FuturesUnordered::new();
     loop {
         let now = Clock::Boot.now();
@@ -47,7 +47,7 @@ pub(crate) async fn run(watcher: Arc<Watcher>) {
         }
         tokio::select! {
             Some(()) = lists.next() => {}
-            () = due.notified() => {}
+            () = work.notified() => {}
             // On tokio's clock: this comes very often in a burst, and no TTL depends on it.
             () = tokio::time::sleep(wake.since(now)), if wake != Instant::NEVER => {}
         }

@@ -84,7 +84,7 @@ impl Names {
         let watched = self.watched.entry(queue.clone()).or_default();
         watched.poll = Some(ttl);
         let seen = own.revision;
-        self.add(queue, (own, seen), before, Mine::Waiting(attempt, tell), 0);
+        self.add(queue, own, seen, before, Mine::Waiting(attempt, tell), 0);
         told
     }
 
@@ -93,7 +93,8 @@ impl Names {
     fn add(
         &mut self,
         queue: &Arc<str>,
-        (own, seen): (QueueEntry, i64),
+        own: QueueEntry,
+        seen: i64,
         before: Vec<QueueEntry>,
         mine: Mine,
         start: i64,
@@ -122,7 +123,8 @@ impl Names {
     pub(crate) fn add_young(
         &mut self,
         key: &Arc<str>,
-        (revision, stood): (i64, Option<i64>),
+        revision: i64,
+        stood: Option<i64>,
         validity: &Validity,
     ) {
         let (since, validity) = (Clock::Boot.now(), validity.clone());
@@ -147,7 +149,7 @@ impl Names {
             && lasts
             && let Some(Young { revision, stood, validity, .. }) = self.young.remove(&key)
         {
-            self.watch_hold(key, (revision, stood), validity);
+            self.watch_hold(key, revision, stood, validity);
         }
         None
     }
@@ -155,12 +157,7 @@ impl Names {
     /// Watches the key of a hold that never waited, and that lasts. The watch begins after the
     /// revision at which it stood. Otherwise it begins now, and a list shows whether it stands: etcd
     /// would read all changes since the grant, of all keys.
-    fn watch_hold(
-        &mut self,
-        key: Arc<str>,
-        (revision, stood): (i64, Option<i64>),
-        validity: Validity,
-    ) {
+    fn watch_hold(&mut self, key: Arc<str>, revision: i64, stood: Option<i64>, validity: Validity) {
         let Ok(queue) = std::str::from_utf8(queue_of(key.as_bytes())) else { return };
         let queue: Arc<str> = match self.watched.get_key_value(queue) {
             Some((queue, _)) => queue.clone(),
@@ -170,9 +167,8 @@ impl Names {
         // after it brings the whole list. If it has become shared, the list says so.
         let kind = role(key.as_bytes()).kind().unwrap_or_default();
         let own = QueueEntry { revision, key: key.as_bytes().to_vec(), kind };
-        let own = (own, stood.unwrap_or(revision));
-        let start = stood.map_or(0, |stood| stood + 1);
-        self.add(&queue, own, Vec::new(), Mine::Holding(validity), start);
+        let (seen, start) = (stood.unwrap_or(revision), stood.map_or(0, |stood| stood + 1));
+        self.add(&queue, own, seen, Vec::new(), Mine::Holding(validity), start);
     }
 
     /// Removes an attempt that is over: it gave up, or its lock is lost.

@@ -63,7 +63,7 @@ fn a_list_finds_a_loss_that_no_watch_reported() {
     let now = Clock::Boot.now();
     let (name, until) = (LockName::new("job").unwrap(), now + Duration::from_secs(3600));
     let validity = Validity::new(&name, until);
-    names.watch_hold("job/1f.0".into(), (5, Some(5)), validity.clone());
+    names.watch_hold("job/1f.0".into(), 5, Some(5), validity.clone());
     assert!(names.next_list(now).0.is_none());
     for (at, entries) in [(1, vec![(5, "job/1f.0")]), (2, vec![])] {
         assert_eq!(validity.loss(), None);
@@ -84,14 +84,14 @@ fn a_hold_that_ends_young_is_not_watched_and_the_next_one_of_its_key_is() {
     let until = Clock::Boot.now() + Duration::from_secs(3600);
     let validity = Validity::new(&LockName::new("job").unwrap(), until);
     let grown = |names: &mut Names| while names.grow_up(until) != Some(Instant::NEVER) {};
-    names.add_young(&key, (5, Some(5)), &validity);
+    names.add_young(&key, 5, Some(5), &validity);
     names.leave(&queue, 5, &key);
     grown(&mut names);
     assert!(names.watched.is_empty());
-    names.add_young(&key, (6, Some(6)), &validity);
+    names.add_young(&key, 6, Some(6), &validity);
     assert!(names.grow_up(Clock::Boot.now() - UNWATCHED).is_some_and(|next| next < until));
     names.release(&queue, 6, &key);
-    names.add_young(&key, (7, Some(7)), &validity);
+    names.add_young(&key, 7, Some(7), &validity);
     grown(&mut names);
     let queue = &mut names.watched.get_mut(&queue).unwrap().queue;
     assert!(queue.get_mut(6).is_none() && queue.get_mut(7).is_some());

@@ -54,7 +54,8 @@ impl OwnEntry {
         store: &Arc<Store>,
         session: Arc<Session>,
         queue: Arc<str>,
-        (role, attempt): (Role, Uuid),
+        role: Role,
+        attempt: Uuid,
     ) -> Self {
         let slot = Arc::new(store.slots.take(&queue));
         let key = keys::key(&queue, session.lease, slot.number, role).into();
@@ -197,7 +198,7 @@ impl Hold {
             return;
         }
         let OwnEntry { store, key, .. } = &self.entry;
-        store.watcher.names().add_young(key, (self.revision, self.stood), validity);
+        store.watcher.names().add_young(key, self.revision, self.stood, validity);
     }
 
     /// Whether the entry stands, confirmed by the whole cluster, or the one that an unanswered

@@ -128,7 +128,7 @@ impl Session {
     }
 
     /// A comparison that is true as long as its key stands.
-    pub(crate) fn keeps(&self, layout: &Keys) -> Compare {
+    pub(crate) fn stands(&self, layout: &Keys) -> Compare {
         stands(&layout.session(self.lease), self.made)
     }
 

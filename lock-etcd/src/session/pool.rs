@@ -117,26 +117,26 @@ impl Sessions {
         attempt: &Attempt,
         until: Instant,
     ) -> Result<Option<Arc<Session>>> {
-        let mut told = match found {
+        let mut wait = match found {
             Found::Open(session) => return Ok(Some(session)),
-            Found::Opening(told) => told,
-            Found::Wanted { maker, told, instead_of } => {
+            Found::Opening(wait) => wait,
+            Found::Wanted { maker, wait, instead_of } => {
                 if let Some(old) = instead_of {
                     // It is idle, or it has expired and its waiters do not know yet.
                     self.end(&old, LossReason::Expired);
                 }
                 tokio::spawn(self.clone().make(ttl, maker));
-                told
+                wait
             }
         };
         let made = tokio::select! {
             biased;
             () = attempt.cancelled() => Some(Err(unsent("the caller has left"))),
             () = self.closed.cancelled() => return Err(Error::closed(STORE)),
-            made = told.outcome() => made,
+            made = wait.outcome() => made,
             () = Clock::Boot.sleep_until(until) => {
                 let silent = || Failure::silent(ttl.min(ANSWER_LIMIT));
-                Some(Err(told.last_failure().unwrap_or_else(silent)))
+                Some(Err(wait.last_failure().unwrap_or_else(silent)))
             }
         };
         match made {
@@ -291,11 +291,11 @@ impl Sessions {
         let revoked =
             Clock::Boot.timeout(CLOSE_LIMIT, async { tokio::join!(revoked, self.probed()) }).await;
         self.connection.closed.cancel();
-        let confirmed: Result<(), Failure> = match revoked {
+        let closed: Result<(), Failure> = match revoked {
             Some((revoked, ())) => revoked.into_iter().collect(),
             None => Err(Failure::silent(CLOSE_LIMIT)),
         };
-        confirmed.map_err(|failure| {
+        closed.map_err(|failure| {
             let in_doubt = failure.kind != FailureKind::Rejected;
             failure.into_error("close", in_doubt)
         })

@@ -12,7 +12,7 @@ use std::{
 };
 
 use etcd_client::LeaseKeepAliveResponse;
-use lock_core::{Clock, Instant, Reach, validity::safe_until};
+use lock_core::{Clock, Instant, Reach, keep::limits::RENEWALS_PER_TTL, validity::safe_until};
 
 use crate::{
     error::{Failure, FailureKind, STORE},
@@ -24,9 +24,6 @@ use crate::{
         revisions::Mark,
     },
 };
-
-/// How many keep-alives are sent in a TTL.
-const RENEWALS_PER_TTL: u32 = 3;
 
 /// How often a denied keep-alive is sent again in a TTL.
 const RETRIES_PER_TTL: u32 = 12;
@@ -44,7 +41,7 @@ pub(super) async fn renew(connection: &Arc<Connection>, session: &Weak<Session>)
         let mut changes = connection.changes();
         let (member, seen) = (connection.member(), connection.revisions.mark());
         let failed = tokio::select! {
-            failed = keep_alive((connection, &alone), session, due, &member, seen) => failed.err(),
+            failed = keep_alive(connection, &alone, session, due, &member, seen) => failed.err(),
             // On another member from now on.
             _ = changes.changed() => None,
         };
@@ -76,7 +73,8 @@ pub(super) async fn renew(connection: &Arc<Connection>, session: &Weak<Session>)
 
 /// Sends keep-alives on one stream, until something fails. `seen`: what the client had seen before.
 async fn keep_alive(
-    (connection, alone): (&Arc<Connection>, &Reach),
+    connection: &Arc<Connection>,
+    alone: &Reach,
     renewed: &Weak<Session>,
     mut session: Arc<Session>,
     member: &Member,

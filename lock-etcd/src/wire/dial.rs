@@ -45,7 +45,7 @@ pub(crate) enum Source {
 impl Source {
     pub(crate) fn endpoints(&self) -> Vec<String> {
         match self {
-            Self::Configured(own) => own.endpoints.clone(),
+            Self::Configured(configured) => configured.endpoints.clone(),
             Self::Options(endpoints, _) => endpoints.clone(),
             Self::Client(_) => vec![GIVEN.to_owned()],
         }
@@ -53,7 +53,7 @@ impl Source {
 
     /// Whether it has certificates, which may have been replaced since the last connection.
     pub(crate) fn is_encrypted(&self) -> bool {
-        matches!(self, Self::Configured(own) if own.tls.mode != Encryption::Off)
+        matches!(self, Self::Configured(configured) if configured.tls.mode != Encryption::Off)
     }
 
     /// Whether each connection is another one. A client of the caller's stays the same.
@@ -64,7 +64,7 @@ impl Source {
     /// The login that the driver itself uses.
     pub(crate) fn login(&self) -> Option<&Login> {
         match self {
-            Self::Configured(own) => own.login.as_ref(),
+            Self::Configured(configured) => configured.login.as_ref(),
             _ => None,
         }
     }
@@ -76,7 +76,7 @@ impl Source {
         endpoint: &str,
         limit: Duration,
     ) -> Failure {
-        let Self::Configured(own) = self else { return failure };
+        let Self::Configured(configured) = self else { return failure };
         if self.is_encrypted() && failure.is_reset() {
             let told = format!("{}: {failure}", tls_error::NO_TLS);
             return Failure::new(FailureKind::Refused, told);
@@ -85,7 +85,9 @@ impl Source {
             return failure;
         }
         let cause = match self.is_encrypted() {
-            true => tls_error::refusal(endpoint, &own.tls, limit).await.map(tls_error::explained),
+            true => {
+                tls_error::refusal(endpoint, &configured.tls, limit).await.map(tls_error::explained)
+            }
             false => {
                 let expected = speaks_tls(endpoint, limit).await;
                 expected.then(|| format!("{EXPECTS_TLS}: {failure}"))
@@ -108,7 +110,7 @@ impl Source {
         limit: Duration,
     ) -> Result<Member, Failure> {
         let client = match self {
-            Self::Configured(own) => own.dial(endpoint, limit).await?,
+            Self::Configured(configured) => configured.dial(endpoint, limit).await?,
             Self::Options(_, options) => {
                 Client::connect([&**endpoint], Some(for_locks(options, limit))).await?
             }

@@ -184,7 +184,8 @@ pub(crate) async fn entry_of(
 pub(crate) async fn standing(
     connection: &Connection,
     queue: &Arc<str>,
-    (key, revision): (&str, i64),
+    key: &str,
+    revision: i64,
     give_up: GiveUp<'_>,
 ) -> Result<Option<Entered>, Failure> {
     let options = GetOptions::new().with_prefix().with_keys_only();

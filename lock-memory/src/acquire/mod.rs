@@ -5,7 +5,7 @@ mod set;
 use std::{slice, sync::Arc, time::Duration};
 
 use lock_core::{
-    Attempt as Caller, Clock, Error, Instant, Lease, Request, Result, Ticket,
+    Clock, Error, Instant, Lease, Request, Result, Ticket,
     keep::{attempt::End, lease::Kept, ticket::unreadable},
     limit_conflict,
 };
@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl Session {
-    fn asked(&self, request: &Request, caller: &Caller) -> Asked {
+    fn asked(&self, request: &Request, caller: &lock_core::Attempt) -> Asked {
         let (tell, network) = (self.client.tell.clone(), self.client.network.clone());
         Asked { request: request.clone(), attempt: caller.id(), known: false, tell, network }
     }
@@ -28,20 +28,21 @@ impl Session {
     /// Makes a lease of a grant, which is renewed from now on.
     fn lease(
         self: &Arc<Self>,
-        kept: &Arc<Attempt>,
-        caller: &Caller,
-        (sent, token): (Instant, u64),
+        attempt: &Arc<Attempt>,
+        caller: &lock_core::Attempt,
+        sent: Instant,
+        token: u64,
     ) -> Result<Box<dyn Lease>> {
         let store = &self.client.store;
-        let validity = kept.hold(store, sent).map_err(|end| {
-            self.forget(kept);
-            store.leave(&kept.name, kept.id);
+        let validity = attempt.hold(store, sent).map_err(|end| {
+            self.forget(attempt);
+            store.leave(&attempt.name, attempt.id);
             self.ended(end)
         })?;
-        let (session, attempt) = (self.clone(), kept.clone());
-        let lease = MemoryLease { session, attempt, kept: Kept::new(kept, token, validity) };
-        if caller.is_cancelled() && store.hooks().keeps_of_the_departed(kept.ttl) {
-            return Err(Error::Contended { name: kept.name.clone() });
+        let kept = Kept::new(attempt, token, validity);
+        let lease = MemoryLease { session: self.clone(), attempt: attempt.clone(), kept };
+        if caller.is_cancelled() && store.hooks().keeps_of_the_departed(attempt.ttl) {
+            return Err(Error::Contended { name: attempt.name.clone() });
         }
         Ok(Box::new(lease))
     }
@@ -50,44 +51,45 @@ impl Session {
     fn lease_of(
         self: &Arc<Self>,
         request: &Request,
-        caller: &Caller,
+        caller: &lock_core::Attempt,
         grant: Grant,
     ) -> Result<Box<dyn Lease>> {
-        let kept = Attempt::new(caller.id(), request);
-        self.enter(&kept).inspect_err(|_| self.client.store.leave(&kept.name, kept.id))?;
-        self.lease(&kept, caller, (grant.at, grant.token.value()))
+        let attempt = Attempt::new(caller.id(), request);
+        self.enter(&attempt).inspect_err(|_| self.client.store.leave(&attempt.name, attempt.id))?;
+        self.lease(&attempt, caller, grant.at, grant.token.value())
     }
 
     /// Asks until there is a definite answer: a grant, or the attempt's end.
     async fn queue_up(
         &self,
-        kept: &Attempt,
+        attempt: &Attempt,
         asked: &Asked,
-        caller: &Caller,
+        caller: &lock_core::Attempt,
     ) -> Result<(Instant, u64)> {
         let (mut asked, mut told) = (asked.clone(), None);
         loop {
             let sent = Clock::Tokio.now();
-            let answer = self.request("acquire", kept.ttl, |store| store.acquire(&asked)).await?;
+            let answer =
+                self.request("acquire", attempt.ttl, |store| store.acquire(&asked)).await?;
             let look_again = match answer {
                 Answer::Granted(grant) => return Ok((grant.at, grant.token.value())),
-                Answer::Busy => return Err(Error::Contended { name: kept.name.clone() }),
+                Answer::Busy => return Err(Error::Contended { name: attempt.name.clone() }),
                 Answer::Gone => return Err(self.ended(End::Gone)),
                 Answer::OtherLimit(found) => return Err(limit_conflict(&asked.request, found)),
                 Answer::Waiting { position, look_again } => {
                     if told.replace(position) != Some(position)
                         && !self.client.store.has(Defect::WaitsInSilence)
                     {
-                        caller.queued(&kept.name, Some(position));
+                        caller.queued(&attempt.name, Some(position));
                     }
                     asked.known = true;
-                    kept.waits(sent);
+                    attempt.waits(sent);
                     look_again
                 }
             };
             tokio::select! {
-                decided = kept.decided() => return decided.map_err(|end| self.ended(end)),
-                () = caller.cancelled() => return Err(Error::Contended { name: kept.name.clone() }),
+                decided = attempt.decided() => return decided.map_err(|end| self.ended(end)),
+                () = caller.cancelled() => return Err(Error::Contended { name: attempt.name.clone() }),
                 // No push announces that the holder has expired.
                 () = Clock::Tokio.sleep_until(look_again) => {}
             }
@@ -97,22 +99,22 @@ impl Session {
     pub(crate) async fn acquire(
         self: &Arc<Self>,
         request: Request,
-        caller: Caller,
+        caller: lock_core::Attempt,
     ) -> Result<Box<dyn Lease>> {
         self.client.check_open()?;
-        let (asked, kept) = (self.asked(&request, &caller), Attempt::new(caller.id(), &request));
-        self.enter(&kept)?;
-        let mut answer = self.queue_up(&kept, &asked, &caller).await;
+        let (asked, attempt) = (self.asked(&request, &caller), Attempt::new(caller.id(), &request));
+        self.enter(&attempt)?;
+        let mut answer = self.queue_up(&attempt, &asked, &caller).await;
         if matches!(answer, Err(Error::Contended { .. }))
             && self.client.store.has(Defect::TriesForAWhile)
         {
             tokio::time::sleep(Duration::from_secs(2)).await;
-            answer = self.queue_up(&kept, &asked, &caller).await;
+            answer = self.queue_up(&attempt, &asked, &caller).await;
         }
         match answer {
-            Ok(granted) => self.lease(&kept, &caller, granted),
+            Ok((sent, token)) => self.lease(&attempt, &caller, sent, token),
             Err(error) => {
-                self.forget(&kept);
+                self.forget(&attempt);
                 self.undo(slice::from_ref(&asked), request.ttl, error).await
             }
         }
@@ -121,7 +123,7 @@ impl Session {
     pub(crate) async fn adopt(
         self: &Arc<Self>,
         request: Request,
-        caller: Caller,
+        caller: lock_core::Attempt,
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
         self.client.check_open()?;

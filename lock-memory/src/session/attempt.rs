@@ -4,7 +4,10 @@ use std::{ops::Deref, sync::Arc};
 
 use lock_core::{
     Instant, Request, Term, Validity,
-    keep::attempt::{End, Progress, Stage},
+    keep::{
+        attempt::{End, Progress, Stage},
+        limits::RENEWALS_PER_TTL,
+    },
     validity,
 };
 use uuid::Uuid;
@@ -26,7 +29,7 @@ impl Deref for Attempt {
 
 impl Attempt {
     pub(crate) fn new(id: Uuid, request: &Request) -> Arc<Self> {
-        Arc::new(Self(Progress::new(id, request, request.ttl / 3, ())))
+        Arc::new(Self(Progress::new(id, request, request.ttl / RENEWALS_PER_TTL, ())))
     }
 
     /// Takes note of an answer that the attempt waits. From now on it is renewed. An earlier

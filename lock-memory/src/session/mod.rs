@@ -11,7 +11,7 @@ use std::{
 use lock_core::{
     Clock, Effect, Error, Instant, Reach, Request, Result,
     duration::shown,
-    keep::{attempt::End, book::Book, errors::unavailable, poison::lock},
+    keep::{attempt::End, attempts::Attempts, errors::unavailable, poison::lock},
 };
 use tokio::{
     sync::{Notify, mpsc},
@@ -29,7 +29,7 @@ use crate::{
 pub(crate) struct Session {
     pub(crate) client: Arc<Client>,
     pub(crate) reach: Reach,
-    book: Mutex<Book<Attempt>>,
+    attempts: Mutex<Attempts<Attempt>>,
     observers: Mutex<Vec<AbortHandle>>,
     /// Notified when a renewal is due earlier than before, or the session ends.
     changed: Arc<Notify>,
@@ -42,7 +42,7 @@ impl Session {
         let session = Arc::new(Self {
             client: store.enter(tell),
             reach: Reach::default(),
-            book: Mutex::default(),
+            attempts: Mutex::default(),
             observers: Mutex::default(),
             changed: Arc::default(),
         });
@@ -86,7 +86,7 @@ impl Session {
 
     /// Registers the attempt for pushes and, once it waits or holds, for renewal.
     pub(crate) fn enter(&self, attempt: &Arc<Attempt>) -> Result<()> {
-        let earlier = lock(&self.book).enter(attempt, Clock::Tokio.now());
+        let earlier = lock(&self.attempts).enter(attempt, Clock::Tokio.now());
         if earlier.ok_or_else(|| Error::closed("memory"))? {
             self.changed.notify_one();
         }
@@ -94,7 +94,7 @@ impl Session {
     }
 
     pub(crate) fn forget(&self, attempt: &Attempt) {
-        lock(&self.book).forget(attempt);
+        lock(&self.attempts).forget(attempt);
     }
 
     /// Takes note that the attempt's entry is gone from the store.
@@ -104,11 +104,11 @@ impl Session {
     }
 
     /// Renews for ever a lock that its holder has given back. For a defect.
-    pub(crate) fn keep(&self, attempt: &Attempt) -> Result<()> {
+    pub(crate) fn renew_for_ever(&self, attempt: &Attempt) -> Result<()> {
         let request = Request::new(attempt.name.clone(), attempt.ttl);
-        let kept = Attempt::new(attempt.id, &request);
-        self.enter(&kept)?;
-        let validity = kept.hold(&self.client.store, Clock::Tokio.now());
+        let attempt = Attempt::new(attempt.id, &request);
+        self.enter(&attempt)?;
+        let validity = attempt.hold(&self.client.store, Clock::Tokio.now());
         validity.map(|validity| validity.extend(Instant::NEVER)).map_err(|end| self.ended(end))
     }
 
@@ -124,9 +124,9 @@ impl Session {
     /// forget. Do that after this, because it lets others in.
     pub(crate) fn end(&self) -> Vec<Arc<Attempt>> {
         let left = {
-            let mut book = lock(&self.book);
+            let mut attempts = lock(&self.attempts);
             self.client.close();
-            book.close()
+            attempts.close()
         };
         self.observers().drain(..).for_each(|task| task.abort());
         for attempt in &left {
@@ -139,7 +139,7 @@ impl Session {
 
     fn pushed(&self, push: Push) {
         let (Push::Granted(id, _) | Push::Gone(id)) = push;
-        let Some(attempt) = lock(&self.book).find(id).cloned() else { return };
+        let Some(attempt) = lock(&self.attempts).find(id).cloned() else { return };
         match push {
             Push::Granted(_, grant) => attempt.pushed(grant),
             Push::Gone(_) => self.gone(&attempt),

@@ -13,9 +13,10 @@ use super::Session;
 pub(crate) fn start(session: &Arc<Session>) {
     tokio::spawn(due::run(
         Clock::Tokio,
-        (Arc::downgrade(session), session.changed.clone()),
+        Arc::downgrade(session),
+        session.changed.clone(),
         Duration::ZERO,
-        |session: &Session| lock(&session.book).next_due(),
+        |session: &Session| lock(&session.attempts).next_due(),
         |session: Arc<Session>| async move { session.renew_due().await },
     ));
 }
@@ -23,7 +24,7 @@ pub(crate) fn start(session: &Arc<Session>) {
 impl Session {
     async fn renew_due(&self) {
         let sent = Clock::Tokio.now();
-        let mut due = lock(&self.book).take_due(sent);
+        let mut due = lock(&self.attempts).reschedule_due(sent);
         due.retain(|attempt| attempt.is_renewed(sent));
         let patience = due.iter().map(|attempt| attempt.period).min();
         let Some(patience) = patience.filter(|_| !self.client.network.now().renewal_paused) else {
@@ -37,7 +38,7 @@ impl Session {
                 self.reach.renewal_failed("memory", &error);
                 // Renewals that became due while there was no answer are skipped, too: the session
                 // may end.
-                drop(lock(&self.book).take_due(Clock::Tokio.now()));
+                drop(lock(&self.attempts).reschedule_due(Clock::Tokio.now()));
             }
             Ok(renewed) => {
                 let mut held = 0;

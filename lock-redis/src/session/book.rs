@@ -13,7 +13,7 @@ const TOGETHER: Duration = Duration::from_millis(5);
 /// The book of a client's attempts, and when each of them asks the server.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
-    pub(crate) attempts: keep::book::Book<Attempt>,
+    pub(crate) attempts: keep::attempts::Attempts<Attempt>,
     /// Waiting attempts that want to ask before their renewal is due.
     asks: BTreeSet<(Instant, Uuid)>,
 }
@@ -31,7 +31,7 @@ impl Book {
     /// Takes out what is due now.
     pub(super) fn take_due(&mut self, now: Instant) -> Vec<Arc<Attempt>> {
         let due = self.attempts.groups_due(now);
-        let mut taken = self.attempts.take(&due, now);
+        let mut taken = self.attempts.reschedule(&due, now);
         while let Some((at, id)) = self.asks.pop_first() {
             if at > now + TOGETHER {
                 self.asks.insert((at, id));

@@ -46,8 +46,8 @@ impl Waits for Session {
         if let Ok(_alone) = node.alone.try_acquire() {
             return self.remove_alone(attempt, deadline).await;
         }
-        let (told, answer) = oneshot::channel();
-        let departure = Departure { what: attempt.clone(), count: 1, deadline, told: Some(told) };
+        let (reply, answer) = oneshot::channel();
+        let departure = Departure { what: attempt.clone(), count: 1, deadline, reply: Some(reply) };
         let leaving = Arc::new(Leaving { session: self.clone(), node: node.clone() });
         if let Some(sending) = Sending::admit(&leaving, departure, 1) {
             tokio::spawn(sending.run_all());

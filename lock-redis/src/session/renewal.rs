@@ -4,7 +4,13 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use lock_core::{Clock, Instant, keep::wait::Waits};
+use lock_core::{
+    Clock, Instant,
+    keep::{
+        limits::{RENEWALS_PER_TTL, RENEWALS_WITHOUT_PUSHES},
+        wait::Waits,
+    },
+};
 
 use super::{
     Session,
@@ -22,18 +28,12 @@ use crate::{
     },
 };
 
-/// How often attempts are renewed in each TTL: `keep::book` of lock-core says when each is due, and
-/// after a renewal that failed within a tenth of a TTL. Redlock has its own, `lock_core::polling`'s.
-const RENEWALS_PER_TTL: u32 = 3;
-/// The same in the simple mode. The server does not announce that a lock was revoked: the client
-/// must ask.
-const SIMPLE_RENEWALS_PER_TTL: u32 = 8;
-
-/// Returns the time between two renewals of an attempt.
+/// Returns the time between two renewals of an attempt. `keep::attempts` of lock-core says when each
+/// is due, also after a renewal that failed. `polling` of lock-core renews Redlock's.
 pub(crate) fn period(mode: Mode, ttl: Duration) -> Duration {
     match mode {
         Mode::Queue => ttl / RENEWALS_PER_TTL,
-        Mode::Simple => ttl / SIMPLE_RENEWALS_PER_TTL,
+        Mode::Simple => ttl / RENEWALS_WITHOUT_PUSHES,
     }
 }
 

@@ -68,7 +68,8 @@ impl Session {
         }
         tokio::spawn(due::run(
             Clock::Boot,
-            (Arc::downgrade(&session), session.alarm.clone()),
+            Arc::downgrade(&session),
+            session.alarm.clone(),
             Duration::ZERO,
             |session: &Self| session.book().next_due(),
             |session| async move { session.renew_due() },

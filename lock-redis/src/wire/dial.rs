@@ -137,11 +137,11 @@ impl Dial {
         if !failed.is_connection_dropped() || failed.is_connection_refusal() {
             return failed;
         }
-        let said = match self.transport.is_plain() {
+        let reason = match self.transport.is_plain() {
             true => timeout(GREETING, greeting(address)).await.ok().flatten(),
             false => None,
         };
-        said.unwrap_or_else(|| perhaps_encrypted(address, failed))
+        reason.unwrap_or_else(|| perhaps_encrypted(address, failed))
     }
 
     fn client(&self, address: &Address, login: RedisConnectionInfo) -> RedisResult<Client> {
@@ -214,9 +214,9 @@ fn of_option(error: lock_core::Error) -> RedisError {
 
 /// Whether a text of the TLS library is about a certificate: the server's, or this client's in an
 /// alert of the server.
-fn is_of_certificates(said: &str) -> bool {
-    let alert = said.split_once("fatal alert: ").map(|(_, alert)| alert).unwrap_or_default();
-    said.contains("invalid peer certificate")
+fn is_of_certificates(text: &str) -> bool {
+    let alert = text.split_once("fatal alert: ").map(|(_, alert)| alert).unwrap_or_default();
+    text.contains("invalid peer certificate")
         || alert.contains("Certificate")
         || alert.contains("UnknownCA")
 }
@@ -235,13 +235,13 @@ fn after_tls(address: &Address, failed: RedisError) -> RedisError {
 /// so and ends the connection. A login that arrives after that has taken the words away.
 async fn greeting(address: &Address) -> Option<RedisError> {
     let mut stream = TcpStream::connect((address.host.as_str(), address.port)).await.ok()?;
-    let mut said = Vec::new();
-    while !said.ends_with(b"\r\n") && said.len() < 4096 {
-        if stream.read_buf(&mut said).await.ok()? == 0 {
+    let mut greeting = Vec::new();
+    while !greeting.ends_with(b"\r\n") && greeting.len() < 4096 {
+        if stream.read_buf(&mut greeting).await.ok()? == 0 {
             return None;
         }
     }
-    redis::parse_redis_value(&said).ok()?.extract_error().err()
+    redis::parse_redis_value(&greeting).ok()?.extract_error().err()
 }
 
 /// A server that expects TLS ends a connection that begins without it.

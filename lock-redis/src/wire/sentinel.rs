@@ -134,7 +134,7 @@ impl Sentinels {
     /// Names the sentinel in an error that does not.
     fn explained(&self, address: &Address, failed: RedisError) -> RedisError {
         let service = &self.service;
-        if failed.detail().is_some_and(|said| said.contains("No such master")) {
+        if failed.detail().is_some_and(|detail| detail.contains("No such master")) {
             return error(format!("the sentinel {address} knows no service {service:?}"));
         }
         if is_login_refused(&failed) {

@@ -60,14 +60,14 @@ pub(crate) fn target(text: &str, asked: &Address) -> Option<Address> {
 
 /// Names the node in an error that does not.
 pub(crate) fn explained(address: &Address, failed: RedisError) -> RedisError {
-    let said = failed.to_string();
-    if said.contains("cluster support disabled") {
+    let text = failed.to_string();
+    if text.contains("cluster support disabled") {
         let why = format!("{address} is no node of a cluster: use redis://{address}");
         return RedisError::from((redis::ErrorKind::InvalidClientConfig, "no cluster", why));
     }
     match is_broken(&failed) {
         true => {
-            let why = format!("the node {address}: {said}");
+            let why = format!("the node {address}: {text}");
             std::io::Error::new(std::io::ErrorKind::ConnectionRefused, why).into()
         }
         false => failed,

@@ -20,8 +20,8 @@ pub(crate) async fn detach(session: &Session, attempt: &Attempt, token: u64) -> 
     // `close` waits for this, so it leaves a detached row alone.
     let _busy = session.busy()?;
     let to = Uuid::new_v4();
-    let (of, granted) = ((&attempt.name, token), attempt.undated());
-    let script = |script: Script| script.hand_over(of, (attempt.id, to), None, granted);
+    let (name, from, granted) = (&attempt.name, attempt.id, attempt.undated());
+    let script = |script: Script| script.hand_over(name, token, from, to, None, granted);
     let Reply { rows, .. } = session.insist(attempt.call("detach", Rank::HandOver), script).await?;
     let left = rows.iter().any(|row| row.attempt == to && !row.left.is_zero());
     left.then_some(to).ok_or_else(|| attempt.lost(LossReason::EntryGone))
@@ -40,8 +40,8 @@ pub(crate) async fn adopt(
     let from = Uuid::try_parse(place).map_err(|_| unreadable(store, place, "a UUID"))?;
     let (token, to) = (ticket.token().value(), attempt.id);
     let holder = Some((session.id, &*request.holder));
-    let of = (&attempt.name, token);
-    let script = |script: Script| script.hand_over(of, (from, to), holder, None);
+    let name = &attempt.name;
+    let script = |script: Script| script.hand_over(name, token, from, to, holder, None);
     let (own, deadline) = (slice::from_ref(attempt), Clock::Boot.now() + attempt.ttl);
     // The row's time is running: like a held lock, it goes before attempts that only wait.
     let call = call("adopt", Rank::HandOver, own, deadline, caller);

@@ -1,9 +1,9 @@
 //! Looks at queues for waiting attempts: one query for all queues that are due.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
 use lock_core::{
-    Clock, Instant, LockName,
+    Clock, Instant,
     deadline::jitter,
     keep::{backoff::Backoff, poison::lock},
     queue::admitted,
@@ -13,7 +13,7 @@ use super::schedule::{LIMIT, Look, Why, blocked_for, next_look};
 use crate::{
     error::is_final,
     layout::{dialect::Dialect, row::Row},
-    session::{Session, attempt::Attempt, book::Due},
+    session::{Session, book::Looked},
     wire::{failure::Failure, turns::Rank},
 };
 
@@ -25,56 +25,50 @@ const LONGEST_SPARE: Duration = Duration::from_secs(1);
 impl Session {
     /// Looks at the queues that are due.
     pub(crate) async fn look(&self) {
-        let mut due = self.book().take_looks(Clock::Boot.now());
-        let seen = self.spare(&mut due).await;
-        if due.is_empty() {
+        let mut queues = self.book().start_looks(Clock::Boot.now());
+        let seen = self.spare(&mut queues).await;
+        if queues.is_empty() {
             return;
         }
-        let names: Vec<_> = due.iter().map(|(name, ..)| name.clone()).collect();
-        let bury = due.iter().any(|(_, look, _)| look.why == Why::Expiry);
+        let names: Vec<_> = queues.iter().map(|queue| queue.name.clone()).collect();
+        let bury = queues.iter().any(|queue| queue.look.why == Why::Expiry);
         let look = self.script().look(&names, bury);
         match self.database.run(Rank::HandOver, &look, LIMIT).await {
             Ok((_, rows)) => {
                 *lock(&self.look_pauses) = PAUSES;
-                for (name, _, waiting) in &due {
-                    self.looked(name, waiting, &rows, seen);
-                }
+                queues.iter().for_each(|queue| self.looked(queue, &rows, seen));
                 if bury {
                     // Other clients may have waited for the expired entries, too.
                     names.iter().for_each(|name| self.tell_neighbours(name));
                 }
             }
-            Err(failure) => self.look_failed(&due, &failure),
+            Err(failure) => self.look_failed(&queues, &failure),
         }
     }
 
     /// Takes out the looks that can be spared: nothing has changed in the database since the last
     /// one. Returns the version of the database that the other looks will see; they may see a later
     /// one.
-    async fn spare(&self, due: &mut Vec<Due>) -> Option<(u64, Instant)> {
-        if self.dialect() != Dialect::Sqlite || due.is_empty() {
+    async fn spare(&self, queues: &mut Vec<Looked>) -> Option<(u64, Instant)> {
+        if self.dialect() != Dialect::Sqlite || queues.is_empty() {
             return None;
         }
         let now = Clock::Boot.now();
         let answer = self.database.run(Rank::HandOver, &self.script().version(), LIMIT).await.ok();
         let version = answer.and_then(|(_, rows)| rows.number(0))?;
         let is_same = |seen: (u64, Instant)| seen.0 == version && now.since(seen.1) < LONGEST_SPARE;
-        let is_spared =
-            |(_, look, _): &mut Due| look.why == Why::Pace && look.seen.is_some_and(is_same);
+        let is_spared = |Looked { look, .. }: &mut Looked| {
+            look.why == Why::Pace && look.seen.is_some_and(is_same)
+        };
         let mut book = self.book();
-        for (name, look, _) in due.extract_if(.., is_spared) {
+        for Looked { name, look, .. } in queues.extract_if(.., is_spared) {
             book.look_again(&name, look.after(now));
         }
         Some((version, now))
     }
 
-    fn looked(
-        &self,
-        name: &LockName,
-        waiting: &[Arc<Attempt>],
-        rows: &[Row],
-        seen: Option<(u64, Instant)>,
-    ) {
+    fn looked(&self, looked: &Looked, rows: &[Row], seen: Option<(u64, Instant)>) {
+        let Looked { name, waiting, .. } = looked;
         let of_name = |row: &&Row| row.name == name.as_str().as_bytes();
         let queue: Vec<Row> = rows.iter().filter(of_name).cloned().collect();
         let places: HashMap<_, _> =
@@ -96,7 +90,7 @@ impl Session {
         }
     }
 
-    fn look_failed(&self, due: &[Due], failure: &Failure) {
+    fn look_failed(&self, queues: &[Looked], failure: &Failure) {
         if let Failure::Refused(error) = failure
             && is_final(self.dialect(), error)
         {
@@ -104,7 +98,7 @@ impl Session {
         }
         let pause = lock(&self.look_pauses).take();
         let (at, mut book) = (Clock::Boot.now() + jitter(pause), self.book());
-        for (name, look, _) in due {
+        for Looked { name, look, .. } in queues {
             book.look_again(name, Look { at, ..*look });
         }
     }

@@ -15,7 +15,7 @@ const SWEEP: Duration = Duration::from_secs(60);
 /// A client's attempts, and when it looks at which queue.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
-    pub(crate) attempts: keep::book::Book<Attempt>,
+    pub(crate) attempts: keep::attempts::Attempts<Attempt>,
     queues: BTreeMap<LockName, Queue>,
     /// Number of changes that were reported.
     pub(crate) rings: u64,
@@ -32,8 +32,12 @@ struct Queue {
     look: Look,
 }
 
-/// A queue that is due, and the attempts that wait in it.
-pub(crate) type Due = (LockName, Look, Vec<Arc<Attempt>>);
+/// A queue to look at now.
+pub(crate) struct Looked {
+    pub(crate) name: LockName,
+    pub(crate) look: Look,
+    pub(crate) waiting: Vec<Arc<Attempt>>,
+}
 
 impl Book {
     pub(crate) fn forget(&mut self, attempt: &Attempt) {
@@ -54,11 +58,11 @@ impl Book {
 
     /// Whether it is time to remove rows that expired long ago.
     pub(super) fn sweeps(&mut self, now: Instant) -> bool {
-        let due = now.since(self.swept) >= SWEEP;
-        if due {
+        let is_time = now.since(self.swept) >= SWEEP;
+        if is_time {
             self.swept = now;
         }
-        due
+        is_time
     }
 
     /// Makes the attempts that wait in this queue look now. Returns whether there are any.
@@ -103,22 +107,23 @@ impl Book {
         self.queues.values().map(|queue| queue.look.at).min().unwrap_or(Instant::NEVER)
     }
 
-    /// Takes out the queues to look at now, with the attempts that wait in them.
-    pub(crate) fn take_looks(&mut self, now: Instant) -> Vec<Due> {
-        let mut taken = Vec::new();
+    /// Returns the queues to look at now, with the attempts that wait in them. Each is looked at
+    /// again if no answer comes.
+    pub(crate) fn start_looks(&mut self, now: Instant) -> Vec<Looked> {
+        let mut looked = Vec::new();
         self.queues.retain(|name, Queue { waiting, look }| {
             if look.at > now + TOGETHER {
                 return true;
             }
             waiting.retain(|attempt| attempt.is_waiting());
             if !waiting.is_empty() {
-                taken.push((name.clone(), *look, waiting.clone()));
+                looked.push(Looked { name: name.clone(), look: *look, waiting: waiting.clone() });
                 // The look stays scheduled until the answer, so that no ring gets lost.
                 *look = Look { at: now + LIMIT * 2, why: Why::Pace, ..*look };
             }
             !waiting.is_empty()
         });
-        taken
+        looked
     }
 
     /// Schedules the next look after one, unless a ring came meanwhile.

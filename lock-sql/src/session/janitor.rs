@@ -40,8 +40,8 @@ impl Session {
         doubtful: bool,
         deadline: Instant,
     ) -> Result<()> {
-        let (told, answer) = oneshot::channel();
-        if let Some(sending) = self.depart(attempts.to_vec(), doubtful, deadline, Some(told)) {
+        let (reply, answer) = oneshot::channel();
+        if let Some(sending) = self.depart(attempts.to_vec(), doubtful, deadline, Some(reply)) {
             sending.run().await;
         }
         // There is no answer only if the runtime ends.
@@ -62,13 +62,13 @@ impl Session {
         attempts: Vec<Arc<Attempt>>,
         doubtful: bool,
         deadline: Instant,
-        told: Option<oneshot::Sender<Result<()>>>,
+        reply: Option<oneshot::Sender<Result<()>>>,
     ) -> Option<Sending<Self>> {
         let _busy = self.busy().ok();
         attempts.iter().for_each(|attempt| self.book().forget(attempt));
         let count = attempts.len();
         let what = Leaving { attempts, doubtful, _busy };
-        Sending::admit(self, Departure { what, count, deadline, told }, requests(self.dialect()))
+        Sending::admit(self, Departure { what, count, deadline, reply }, requests(self.dialect()))
     }
 }
 

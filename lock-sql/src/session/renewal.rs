@@ -8,7 +8,13 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Instant, Request, Result, keep::wait::Waits};
+use lock_core::{
+    Clock, Instant, Request, Result,
+    keep::{
+        limits::{RENEWALS_PER_TTL, RENEWALS_WITHOUT_PUSHES},
+        wait::Waits,
+    },
+};
 
 use super::{CHUNK, Session, attempt::Attempt};
 use crate::{
@@ -47,9 +53,8 @@ impl Waits for Session {
 /// How often a lock is renewed within its TTL.
 fn renewals_per_ttl(dialect: Dialect) -> u32 {
     match dialect {
-        Dialect::Postgres => 3,
-        // These databases do not report that a lock was revoked: the client must ask.
-        Dialect::Sqlite | Dialect::MySql => 8,
+        Dialect::Postgres => RENEWALS_PER_TTL,
+        Dialect::Sqlite | Dialect::MySql => RENEWALS_WITHOUT_PUSHES,
     }
 }
 
@@ -67,7 +72,7 @@ impl Session {
         let (mut due, mut held, mut asked, mut failed) = (BTreeMap::new(), 0, false, false);
         loop {
             let now = Clock::Boot.now();
-            let more = self.book().attempts.take_due(now);
+            let more = self.book().attempts.reschedule_due(now);
             let place = |attempt: &Arc<Attempt>| (!attempt.is_held(), attempt.ttl, attempt.id);
             due.extend(more.into_iter().map(|attempt| (place(&attempt), attempt)));
             let mut attempts = Vec::new();

@@ -33,10 +33,10 @@ impl Session {
         });
         session.join();
         // They end when the session is gone.
-        let renewals = (Arc::downgrade(&session), session.renewal_bell.clone());
         tokio::spawn(due::run(
             Clock::Boot,
-            renewals,
+            Arc::downgrade(&session),
+            session.renewal_bell.clone(),
             Duration::ZERO,
             |session: &Self| match session.has_moved() {
                 true => Instant::default(),
@@ -44,10 +44,10 @@ impl Session {
             },
             |session| async move { session.renew_due().await },
         ));
-        let looks = (Arc::downgrade(&session), session.look_bell.clone());
         tokio::spawn(due::run(
             Clock::Boot,
-            looks,
+            Arc::downgrade(&session),
+            session.look_bell.clone(),
             TOGETHER,
             |session: &Self| session.book().next_look(),
             |session| async move { session.look().await },

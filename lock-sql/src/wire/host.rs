@@ -6,10 +6,10 @@ use lock_core::Clock;
 
 use crate::wire::{
     failure::Failure,
+    given_client::Way,
     limit::Limit,
     link::Link,
     logins::{Logins, hash},
-    own_client::Way,
     verdict::Origin,
 };
 

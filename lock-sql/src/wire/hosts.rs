@@ -10,9 +10,9 @@ use tokio::{sync::Notify, task::JoinSet};
 
 use crate::wire::{
     failure::Failure,
+    given_client::Way,
     host::{Connected, Host},
     link::Link,
-    own_client::Way,
     verdict::{Origin, judge},
 };
 
@@ -25,7 +25,7 @@ const OTHERS: Duration = Duration::from_millis(300);
 pub(crate) struct Hosts<C: Link> {
     hosts: Vec<Arc<Host<C>>>,
     pub(super) timeouts: Timeouts,
-    place: Mutex<Place>,
+    writer: Mutex<Writer>,
     /// Locked while the hosts are asked which of them takes writes.
     choosing: tokio::sync::Mutex<()>,
     /// Rings when another server has taken over.
@@ -36,7 +36,7 @@ pub(crate) struct Hosts<C: Link> {
 
 /// Which host takes writes, as far as this client knows.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct Writer {
     primary: Option<usize>,
     /// The one that was found last.
     last: Option<usize>,
@@ -45,7 +45,7 @@ struct Place {
     moved: Option<Instant>,
 }
 
-impl Place {
+impl Writer {
     /// Whether this is another server than the last one, as far as both tell their origins.
     fn is_other(&self, origin: Option<Origin>) -> bool {
         origin.is_some() && self.origin.is_some() && origin != self.origin
@@ -53,7 +53,7 @@ impl Place {
 }
 
 impl<C: Link> Hosts<C> {
-    /// The only place there is.
+    /// The only host there is.
     pub(crate) fn one(way: Way<C>) -> Self {
         Self::several(vec![Host::new(String::new(), way)], Timeouts::default())
     }
@@ -63,7 +63,7 @@ impl<C: Link> Hosts<C> {
         Self {
             hosts,
             timeouts,
-            place: Mutex::default(),
+            writer: Mutex::default(),
             choosing: tokio::sync::Mutex::default(),
             moved: Arc::default(),
             told: Mutex::default(),
@@ -73,7 +73,7 @@ impl<C: Link> Hosts<C> {
     /// When it was seen last that another server has taken over. A connection that was made when
     /// this was another time leads to the former one.
     pub(super) fn moved_at(&self) -> Option<Instant> {
-        lock(&self.place).moved
+        lock(&self.writer).moved
     }
 
     /// Makes a connection, and returns it with the time of the last move. `limit` counts where the
@@ -91,7 +91,7 @@ impl<C: Link> Hosts<C> {
         let each = self.timeouts.connect.unwrap_or(EACH);
         if let Some((host, moved)) = self.primary() {
             match host.connect(each).await {
-                Ok(connected) if !lock(&self.place).is_other(connected.origin) => {
+                Ok(connected) if !lock(&self.writer).is_other(connected.origin) => {
                     return Ok((connected, moved));
                 }
                 // It fails, or its name leads to another server now.
@@ -111,9 +111,9 @@ impl<C: Link> Hosts<C> {
     /// Makes the next connection ask all hosts, if there are several, unless another one has taken
     /// over meanwhile.
     pub(super) fn doubt(&self, moved: Option<Instant>) {
-        let mut place = lock(&self.place);
-        if place.moved == moved && self.hosts.len() > 1 {
-            place.primary = None;
+        let mut writer = lock(&self.writer);
+        if writer.moved == moved && self.hosts.len() > 1 {
+            writer.primary = None;
         }
     }
 
@@ -124,8 +124,8 @@ impl<C: Link> Hosts<C> {
 
     /// The host that takes writes, if it is known, and the time of the last move.
     pub(super) fn primary(&self) -> Option<(&Host<C>, Option<Instant>)> {
-        let place = *lock(&self.place);
-        Some((self.hosts.get(place.primary?)?, place.moved))
+        let writer = *lock(&self.writer);
+        Some((self.hosts.get(writer.primary?)?, writer.moved))
     }
 
     /// Asks all hosts at once which of them takes writes.
@@ -152,7 +152,7 @@ impl<C: Link> Hosts<C> {
         self.tell(&failed);
         let takers: Vec<_> =
             found.iter().map(|(at, made)| (&*self.hosts[*at].name, made.origin)).collect();
-        let known = lock(&self.place).origin;
+        let known = lock(&self.writer).origin;
         judge(C::DIALECT, known, &takers, failed)?;
         found.pop().ok_or_else(|| Failure::down("no host takes writes"))
     }
@@ -172,13 +172,17 @@ impl<C: Link> Hosts<C> {
     /// Notes which host takes writes. Returns the time of the last move. By its origin, a server
     /// that has taken over is another one also behind the same name.
     fn found(&self, at: usize, origin: Option<Origin>) -> Option<Instant> {
-        let mut place = lock(&self.place);
-        if place.is_other(origin) || place.last.is_some_and(|last| last != at) {
-            place.moved = Some(Clock::Boot.now());
+        let mut writer = lock(&self.writer);
+        if writer.is_other(origin) || writer.last.is_some_and(|last| last != at) {
+            writer.moved = Some(Clock::Boot.now());
             self.moved.notify_one();
         }
-        *place =
-            Place { primary: Some(at), last: Some(at), origin: origin.or(place.origin), ..*place };
-        place.moved
+        *writer = Writer {
+            primary: Some(at),
+            last: Some(at),
+            origin: origin.or(writer.origin),
+            ..*writer
+        };
+        writer.moved
     }
 }

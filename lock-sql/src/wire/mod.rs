@@ -6,6 +6,7 @@ pub(crate) mod database;
 pub(crate) mod failure;
 #[cfg(all(feature = "properties", feature = "sqlite"))]
 pub(crate) mod faults;
+pub(crate) mod given_client;
 mod host;
 pub(crate) mod hosts;
 mod limit;
@@ -15,7 +16,6 @@ pub(crate) mod method;
 #[cfg(feature = "mysql")]
 mod mysql;
 pub(crate) mod open;
-pub(crate) mod own_client;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 pub(crate) mod process;

@@ -15,9 +15,9 @@ use crate::{
     layout::{dialect::Dialect, row::Rows},
     wire::{
         failure::Failure,
+        given_client,
         hosts::Hosts,
         link::Link,
-        own_client,
         remote::{Remote, hosts, set, texts},
         verdict::Origin,
     },
@@ -75,7 +75,7 @@ impl MySql {
             Some(socket) => socket.display().to_string(),
             None => format!("{}:{}", options.get_host(), options.get_port()),
         };
-        let hosts = Arc::new(Hosts::one(own_client::way(pool, of_locks)));
+        let hosts = Arc::new(Hosts::one(given_client::way(pool, of_locks)));
         Ok(Self::by(Some(format!("{server}/{database}")), hosts))
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     layout::dialect::Dialect,
     wire::{
         database::Database,
-        own_client::{AnyPool, OwnPool},
+        given_client::{AnyPool, GivenPool},
         server::prepare,
     },
 };
@@ -24,15 +24,15 @@ pub(crate) async fn open(config: &SqlConfig) -> Result<Box<dyn Database>> {
         #[cfg(feature = "sqlite")]
         Target::File { path } => Box::new(Sqlite::open(path.as_deref()).await?),
         #[cfg(feature = "sqlite")]
-        Target::Pool(OwnPool(AnyPool::Sqlite(pool))) => Box::new(Sqlite::of_pool(pool).await?),
+        Target::Pool(GivenPool(AnyPool::Sqlite(pool))) => Box::new(Sqlite::of_pool(pool).await?),
         #[cfg(feature = "mysql")]
         Target::MySql(server) => Box::new(MySql::new(server)?),
         #[cfg(feature = "mysql")]
-        Target::Pool(OwnPool(AnyPool::MySql(pool))) => Box::new(MySql::of_pool(pool)?),
+        Target::Pool(GivenPool(AnyPool::MySql(pool))) => Box::new(MySql::of_pool(pool)?),
         #[cfg(feature = "postgres")]
         Target::Postgres(server) => Box::new(Postgres::new(server)?),
         #[cfg(feature = "postgres")]
-        Target::Pool(OwnPool(AnyPool::Postgres(pool))) => Box::new(Postgres::of_pool(pool)),
+        Target::Pool(GivenPool(AnyPool::Postgres(pool))) => Box::new(Postgres::of_pool(pool)),
         #[allow(unreachable_patterns, reason = "all features may be there")]
         _ => {
             let store = config.dialect().store();

@@ -14,11 +14,11 @@ use crate::{
     wire::{
         connections::Connections,
         database::{Answer, Database},
+        given_client::Way,
         host::Host,
         hosts::Hosts,
         limit::Limit,
         link::Link,
-        own_client::Way,
         turns::{SEATS, Turn, Turns},
     },
 };

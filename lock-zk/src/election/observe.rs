@@ -129,11 +129,11 @@ impl Observer {
         mut first: Option<String>,
     ) -> Result<Option<Leader>> {
         loop {
-            let seen = match &first {
+            let found = match &first {
                 Some(first) => watch_first(session, &self.directory, first).await?,
                 None => watch_vacancy(session, &self.directory).await?,
             };
-            if let Some((leader, watch)) = seen {
+            if let Some((leader, watch)) = found {
                 self.watched = Some((first, watch));
                 return Ok(leader);
             }
@@ -142,15 +142,19 @@ impl Observer {
     }
 }
 
-/// The leader that was seen, and the watch that tells of a change.
-type Seen = (Option<Leader>, Watch);
+/// A leader, if there is one, and the watch that tells of a change.
+type WatchedLeader = (Option<Leader>, Watch);
 
 fn first_of(children: Vec<String>) -> Option<String> {
     listing::in_order(children).into_iter().next()
 }
 
 /// Reads and watches the first entry; returns `None` if its node is gone.
-async fn watch_first(session: &Session, directory: &str, name: &str) -> Result<Option<Seen>> {
+async fn watch_first(
+    session: &Session,
+    directory: &str,
+    name: &str,
+) -> Result<Option<WatchedLeader>> {
     let path = &format!("{directory}/{name}");
     let watch =
         |exchange: Arc<Exchange>| async move { exchange.watch_data(path, Watched::Leader).await };
@@ -163,7 +167,7 @@ async fn watch_first(session: &Session, directory: &str, name: &str) -> Result<O
 }
 
 /// Watches an empty directory; returns `None` if it has an entry by now.
-async fn watch_vacancy(session: &Session, directory: &str) -> Result<Option<Seen>> {
+async fn watch_vacancy(session: &Session, directory: &str) -> Result<Option<WatchedLeader>> {
     let watch = |exchange: Arc<Exchange>| async move {
         match exchange.watch_children(directory, Watched::Leader).await {
             Ok((children, watch)) => Ok((listing::in_order(children).is_empty(), watch)),

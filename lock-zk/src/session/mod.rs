@@ -95,7 +95,8 @@ impl Session {
     /// Takes over a session whose handshake began at `sent`, with servers of this tick, and this
     /// login as its newest.
     pub(crate) fn new(
-        (client, login): (Client, Option<String>),
+        client: Client,
+        login: Option<String>,
         route: Arc<Route>,
         tick: Duration,
         sent: Instant,

@@ -64,15 +64,15 @@ impl Sessions {
     pub(crate) async fn get(self: &Arc<Self>, ttl: Duration) -> Result<Arc<Session>> {
         // The server counts in milliseconds.
         let ttl = Duration::from_millis(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
-        let mut told = match self.pool.get(ttl)? {
+        let mut wait = match self.pool.get(ttl)? {
             Found::Open(session) => return Ok(session),
-            Found::Opening(told) => told,
-            Found::Wanted { maker, told, .. } => {
+            Found::Opening(wait) => wait,
+            Found::Wanted { maker, wait, .. } => {
                 self.open(ttl, maker);
-                told
+                wait
             }
         };
-        match told.outcome().await {
+        match wait.outcome().await {
             Some(Ok(session)) if session.ttl() != ttl => Err(other_ttl(ttl, session.ttl())),
             Some(Ok(session)) => Ok(session),
             Some(Err(error)) => Err(again(&error)),
@@ -104,7 +104,7 @@ impl Sessions {
                 Clock::Boot.timeout(ttl, route.connect(ttl)).await.unwrap_or(Err(ZkError::Timeout));
             let Some(sessions) = weak.upgrade() else { return };
             let opened = match client {
-                Ok(client) => sessions.start(client, sent).await,
+                Ok((client, login)) => sessions.start(client, login, sent).await,
                 Err(ZkError::Timeout) => Err(sessions.silent(ttl)),
                 Err(error) => Err(error::read_failed("connect", error)),
             };
@@ -124,12 +124,13 @@ impl Sessions {
     /// Starts the tasks of a session. They hold it weakly and end with it.
     async fn start(
         self: &Arc<Self>,
-        (client, login): (Client, Option<String>),
+        client: Client,
+        login: Option<String>,
         sent: lock_core::Instant,
     ) -> Result<Arc<Session>> {
         nodelay::set(&self.route.hosts).await;
         let states = client.state_watcher();
-        let session = Session::new((client, login), self.route.clone(), self.tick, sent);
+        let session = Session::new(client, login, self.route.clone(), self.tick, sent);
         let session = Arc::new(session);
         let weak = Arc::downgrade(&session);
         let reconnected = Arc::new(Notify::new());

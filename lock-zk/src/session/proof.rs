@@ -112,7 +112,8 @@ impl Evidence {
     }
 }
 
-/// How many renewals there are per TTL, at least; up to twice as many if the TTL is short.
+/// How many renewals there are per TTL, at least; up to twice as many if the TTL is short. More
+/// than on other stores: what an answer proves is more than a tick old.
 const RENEWALS_PER_TTL: u32 = 8;
 
 /// Returns how long after a write the next one is due in a session that holds or waits: so that

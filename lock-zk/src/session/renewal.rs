@@ -5,7 +5,7 @@
 //! each session sends requests of its own. While it has attempts these are writes that change
 //! nothing, which the leader and a majority must carry out. Without attempts, and beside a
 //! standalone server, one read per eighth of the TTL takes the place of the crate's pings, and
-//! keeps the session alive.
+//! keeps the session alive. How often, and why more often than on other stores, is in `proof.rs`.
 
 use std::{
     future::pending,

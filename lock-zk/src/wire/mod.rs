@@ -2,9 +2,9 @@
 //! there is a session.
 
 pub(crate) mod dial;
+pub(crate) mod given_client;
 pub(crate) mod login;
 pub(crate) mod nodelay;
-pub(crate) mod own_client;
 pub(crate) mod questions;
 pub(crate) mod requests;
 pub(crate) mod route;

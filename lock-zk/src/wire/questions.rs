@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::wire::{
     dial::{Dialer, Stream},
-    own_client,
+    given_client,
     tls_error::{CERTIFICATE_REFUSED, explained},
 };
 
@@ -157,11 +157,11 @@ pub(crate) async fn silent(hosts: &[String], dialer: &Dialer) -> Option<Vec<usiz
             }
         };
         // The others are not reached without the caller's own TLS.
-        host.starts_with(own_client::TLS) || Clock::Boot.timeout(LIFE, asked).await.is_some()
+        host.starts_with(given_client::TLS) || Clock::Boot.timeout(LIFE, asked).await.is_some()
     });
     let alive = join_all(asks).await;
     let silent: Vec<_> = (0..hosts.len()).filter(|number| !alive[*number]).collect();
-    let asked = hosts.iter().filter(|host| !host.starts_with(own_client::TLS)).count();
+    let asked = hosts.iter().filter(|host| !host.starts_with(given_client::TLS)).count();
     (asked == 0 || silent.len() < asked).then_some(silent)
 }
 

@@ -118,9 +118,9 @@ impl Election {
             let first =
                 async { self.observe().await?.next().await.unwrap_or_else(|| Err(self.closed())) };
             let leader = self.lock.client.answer(LEADER_LIMIT, first, "leader").await;
-            let told =
-                |error| self.lock.client.told("leader", error).about(&self.lock.request.name);
-            leader.map_err(told)
+            let failed =
+                |error| self.lock.client.failed("leader", error).about(&self.lock.request.name);
+            leader.map_err(failed)
         })
     }
 
@@ -140,7 +140,7 @@ impl Election {
             let (driver, asked) = (client.driver.clone(), name.clone());
             let changes = async move { driver.observe(&asked).await };
             let changes = client.home.clone().ask(changes).await;
-            let changes = changes.map_err(|error| client.told("observe", error).about(&name))?;
+            let changes = changes.map_err(|error| client.failed("observe", error).about(&name))?;
             Ok(Observer::new(changes, client.home.clone()))
         })
     }
@@ -235,7 +235,7 @@ impl Held {
     /// [`publish`](Self::publish), with errors as its caller sees them.
     fn proclaim(&self, value: Arc<[u8]>) -> BoxFuture<'_, Result<()>> {
         let published = self.publish(value);
-        Box::pin(async move { published.await.map_err(|error| self.0.told("proclaim", error)) })
+        Box::pin(async move { published.await.map_err(|error| self.0.failed("proclaim", error)) })
     }
 }
 

@@ -53,7 +53,7 @@ impl Lock {
                 None => lock.wait_alone().await,
                 Some(owner) => lock.acquire_as(owner).await,
             };
-            granted.map_err(|error| client.told("acquire", error).about(&name))
+            granted.map_err(|error| client.failed("acquire", error).about(&name))
         }
     }
 
@@ -77,7 +77,7 @@ impl Lock {
                 None => lock.try_alone().await,
                 Some(owner) => lock.try_acquire_as(owner).await,
             };
-            granted.map_err(|error| client.told("try_acquire", error).about(&name))
+            granted.map_err(|error| client.failed("try_acquire", error).about(&name))
         }
     }
 

@@ -32,7 +32,7 @@ impl LockSet {
             .await
             // Only a try ends without locks.
             .and_then(|held| held.ok_or_else(|| set.busy()))
-            .map_err(|error| set.lock.client.told("acquire", error))
+            .map_err(|error| set.lock.client.failed("acquire", error))
         })
     }
 
@@ -56,7 +56,7 @@ impl LockSet {
                 }
             })
             .await
-            .map_err(|error| set.lock.client.told("try_acquire", error))
+            .map_err(|error| set.lock.client.failed("try_acquire", error))
         })
     }
 

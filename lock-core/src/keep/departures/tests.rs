@@ -41,9 +41,9 @@ struct World {
 
 impl World {
     fn leave(&mut self, count: usize, most: usize) {
-        let (told, answer) = oneshot::channel();
+        let (reply, answer) = oneshot::channel();
         let deadline = self.now + Duration::from_secs(5);
-        let departure = Departure { what: 0, count, deadline, told: Some(told) };
+        let departure = Departure { what: 0, count, deadline, reply: Some(reply) };
         self.answers.push(answer);
         if self.departures.admit(departure, most) {
             self.send();
@@ -127,8 +127,8 @@ fn a_refusal_is_reported_at_once_and_silence_at_the_deadline() {
         (&silent, soon - Duration::from_millis(1), false),
         (&refused, Instant::default(), true),
     ] {
-        let (told, mut answer) = oneshot::channel();
-        departures.admit(Departure { what: (), count: 1, deadline: soon, told: Some(told) }, 1);
+        let (reply, mut answer) = oneshot::channel();
+        departures.admit(Departure { what: (), count: 1, deadline: soon, reply: Some(reply) }, 1);
         departures.failed(departures.take(1), why, now);
         match answer.try_recv() {
             Ok(told) => {

@@ -8,7 +8,7 @@ use redis::RedisResult;
 use super::super::fault::twin;
 use crate::config::Address;
 
-/// The process of each node, as it was seen last.
+/// The process of each node, as it was last seen.
 ///
 /// A server that starts again may have forgotten its votes, and would vote twice. All votes that it
 /// may have forgotten are over after the longest TTL, so its votes count from then on. At the first
@@ -19,12 +19,12 @@ pub(in super::super) struct Runs {
     max_ttl: Duration,
     /// Each node's address.
     addresses: Vec<Address>,
-    seen: Mutex<Vec<Option<Seen>>>,
+    processes: Mutex<Vec<Option<Process>>>,
 }
 
 /// A node's process as it was seen last.
 #[derive(Clone, Debug)]
-struct Seen {
+struct Process {
     /// Its id; none if another node has turned out to be that process.
     run: Option<String>,
     counts_from: Instant,
@@ -38,8 +38,8 @@ const ROUNDING: Duration = Duration::from_secs(1);
 impl Runs {
     /// No node has been seen yet.
     pub(in super::super) fn new(max_ttl: Duration, addresses: &[Address]) -> Self {
-        let seen = Mutex::new(vec![None; addresses.len()]);
-        Self { max_ttl, addresses: addresses.to_vec(), seen }
+        let processes = Mutex::new(vec![None; addresses.len()]);
+        Self { max_ttl, addresses: addresses.to_vec(), processes }
     }
 
     /// Records a node's process.
@@ -49,9 +49,9 @@ impl Runs {
     /// If another node that is connected is the same process. One that is not connected may have
     /// swapped hosts with it: both have then restarted, as far as votes go.
     pub(super) fn enter(&self, node: usize, run: &str, uptime: Duration) -> RedisResult<()> {
-        let mut seen = lock(&self.seen);
+        let mut processes = lock(&self.processes);
         let mut has_moved = false;
-        for (other, known) in seen.iter_mut().enumerate().filter(|(other, _)| *other != node) {
+        for (other, known) in processes.iter_mut().enumerate().filter(|(other, _)| *other != node) {
             let Some(known) = known.as_mut().filter(|known| known.run.as_deref() == Some(run))
             else {
                 continue;
@@ -63,24 +63,25 @@ impl Runs {
         }
         let now = Clock::Boot.now();
         let age = uptime.saturating_sub(ROUNDING);
-        let counts_from = match &seen[node] {
+        let counts_from = match &processes[node] {
             Some(known) if known.run.as_deref() == Some(run) => known.counts_from,
             None if !has_moved => now + self.max_ttl.saturating_sub(age),
             _ => now + self.max_ttl,
         };
-        seen[node] = Some(Seen { run: Some(run.to_owned()), counts_from, is_connected: true });
+        processes[node] =
+            Some(Process { run: Some(run.to_owned()), counts_from, is_connected: true });
         Ok(())
     }
 
     /// Returns from when on a node's votes count.
     pub(super) fn counts_from(&self, node: usize) -> Instant {
-        lock(&self.seen)[node].as_ref().map_or(Instant::NEVER, |seen| seen.counts_from)
+        lock(&self.processes)[node].as_ref().map_or(Instant::NEVER, |process| process.counts_from)
     }
 
     /// Records that a node has no connection any more.
     pub(super) fn leave(&self, node: usize) {
-        if let Some(seen) = &mut lock(&self.seen)[node] {
-            seen.is_connected = false;
+        if let Some(process) = &mut lock(&self.processes)[node] {
+            process.is_connected = false;
         }
     }
 }

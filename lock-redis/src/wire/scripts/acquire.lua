@@ -1,13 +1,12 @@
 -- ACQUIRE. KEYS: lock, queue, fence, floor. ARGV: attempt, TTL in ms; then, if they are not the
--- usual ones, 1 to wait or 0 to try, the kind, and the attempt's description, which a candidate's
--- value follows. Returns the token; 0 if it is busy; minus the others' limit of permits if that is
--- a different one; {fence, ms until the obstacle may be gone, place in the queue, mark of a foreign
--- holder or 0} if it waits.
+-- usual ones, 1 to wait or 0 to try, the kind, and the attempt's text (see `record`). Returns the
+-- token; 0 if it is busy; minus the others' limit of permits if that is a different one; {fence, ms
+-- until the obstacle may be gone, place in the queue, mark of a foreign holder or 0} if it waits.
 --
 -- When an exclusive lock is free, or a try is in vain, only the code before the library runs: every
 -- call and argument there costs.
 --@token
-local lock, attempt, ttl, kind, said = KEYS[1], ARGV[1], ARGV[2], ARGV[4] or 'x', ARGV[5]
+local lock, attempt, ttl, kind, text = KEYS[1], ARGV[1], ARGV[2], ARGV[4] or 'x', ARGV[5]
 local free = kind == 'x' and redis.call('SET', lock, attempt, 'NX', 'PX', ttl)
 if free and redis.call('EXISTS', KEYS[2]) == 0 then
   local token = new_token(KEYS[3], redis.call('TIME'), redis.pcall('GET', KEYS[4]))
@@ -15,9 +14,9 @@ if free and redis.call('EXISTS', KEYS[2]) == 0 then
     redis.call('DEL', lock)
     return redis.error_reply('BROKENFLOOR')
   end
-  if said then
+  if text then
     local waiting = string.sub(KEYS[2], 1, -6) .. 'waiting'
-    redis.call('HSET', waiting, 'holder', attempt .. said)
+    redis.call('HSET', waiting, 'holder', attempt .. text)
     redis.call('PEXPIRE', waiting, 172800000)
   end
   return token
@@ -80,11 +79,11 @@ end
 
 -- An attempt in the queue now is alive, or behind one that is, or all wait for another holder.
 if alone and not value then
-  return grant(lock, base, attempt, ttl, kind, said)
+  return grant(lock, base, attempt, ttl, kind, text)
 elseif not alone and (not value
   or group and redis.call('EXISTS', base .. 'queue') == 0 and fits(base, group, kind)) then
   token = next_token(base)
-  admit(lock, base, group, attempt, ttl, kind, said, token)
+  admit(lock, base, group, attempt, ttl, kind, text, token)
   stretch(lock, base)
   return token
 end
@@ -94,7 +93,7 @@ end
 
 -- It waits: last in line, or where it is.
 local alive = digits(now + ttl * 1000)
-local record = table.concat({alive, ttl, digits(now), kind, said or ''}, ' ')
+local record = table.concat({alive, ttl, digits(now), kind, text or ''}, ' ')
 if redis.call('HSETNX', base .. 'waiting', attempt, record) == 1 then
   place = redis.call('RPUSH', base .. 'queue', attempt)
 else
@@ -103,5 +102,5 @@ else
   place = (redis.call('LPOS', base .. 'queue', attempt) or 0) + 1
 end
 -- All attempts before it may be dead, and then they keep nothing alive.
-keep(base)
+keep_queue(base)
 return {last_token(base), blocked_for(lock, base, attempt, value, group), place, foreign_mark(value, group)}

@@ -14,12 +14,12 @@ for i = 1, (#KEYS - 1) / 2 do
 end
 local tokens = {}
 for i, wish in ipairs(wishes) do
-  local lock, base, attempt, mine, ttl, said = unpack(wish)
+  local lock, base, attempt, mine, ttl, text = unpack(wish)
   if free and mine then
     redis.call('PEXPIRE', lock, ttl)
     tokens[i] = tonumber(same_token(base))
   elseif free then
-    tokens[i] = tonumber(grant(lock, base, attempt, ttl, 'x', said))
+    tokens[i] = tonumber(grant(lock, base, attempt, ttl, 'x', text))
   elseif mine then
     -- Granted before with the others, but one of them was lost since.
     pass_on(lock, base)

@@ -13,30 +13,30 @@ local lock, base, attempt, token = KEYS[1], string.sub(KEYS[2], 1, -6), ARGV[1],
 local value, group = settle(lock, base)
 local record = group and redis.call('HGET', base .. 'members', attempt)
 
-local function share()
+local function downgrade()
   if record then
     return 1
   elseif value ~= attempt or tonumber(redis.call('GET', base .. 'fence') or 0) > tonumber(token) then
     -- Not the attempt's, or its again by a later upgrade: this request was on its way for long.
     return 0
   end
-  local said = redis.call('HGET', base .. 'waiting', 'holder') or ''
-  said = string.sub(said, 1, #attempt) == attempt and string.sub(said, #attempt + 1) or ''
+  local text = redis.call('HGET', base .. 'waiting', 'holder') or ''
+  text = string.sub(text, 1, #attempt) == attempt and string.sub(text, #attempt + 1) or ''
   local left = math.max(redis.call('PTTL', lock), 1)
   redis.call('HDEL', base .. 'waiting', 'holder')
-  local group = admit(lock, base, nil, attempt, left, 's', said, token)
+  local group = admit(lock, base, nil, attempt, left, 's', text, token)
   stretch(lock, base)
   pump(lock, base, group)
   return 1
 end
 
-local function own()
+local function upgrade()
   if value == attempt then
     return tonumber(same_token(base))
   elseif not record then
     return -1
   end
-  local last, kind, said = string.match(record, MEMBER)
+  local last, kind, text = string.match(record, MEMBER)
   if last ~= token or kind ~= 's' or redis.call('ZCARD', base .. 'holders') ~= 1
     or redis.call('EXISTS', base .. 'queue') == 1 then
     return 0
@@ -45,7 +45,7 @@ local function own()
   -- A broken record of the floor ends the script before anything is changed.
   floor()
   redis.call('DEL', base .. 'holders', base .. 'members')
-  return tonumber(grant(lock, base, attempt, left, 'x', said))
+  return tonumber(grant(lock, base, attempt, left, 'x', text))
 end
 
-return ARGV[3] == 's' and share() or own()
+return ARGV[3] == 's' and downgrade() or upgrade()

@@ -24,13 +24,13 @@ redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 -- The fence lives a day from now, as after a grant.
 redis.call('SET', KEYS[2], last or ARGV[4], 'PX', 86400000)
 if value == ARGV[1] then
-  local said = redis.call('HGET', KEYS[3], 'holder')
-  local own = said and string.sub(said, 1, #value) == value and string.sub(said, #value + 1)
-  own = ARGV[5] or own
-  if own and own ~= '' then
-    redis.call('HSET', KEYS[3], 'holder', ARGV[2] .. own)
+  local holder = redis.call('HGET', KEYS[3], 'holder')
+  local text = holder and string.sub(holder, 1, #value) == value and string.sub(holder, #value + 1)
+  text = ARGV[5] or text
+  if text and text ~= '' then
+    redis.call('HSET', KEYS[3], 'holder', ARGV[2] .. text)
     redis.call('PEXPIRE', KEYS[3], 172800000)
-  elseif said then
+  elseif holder then
     redis.call('HDEL', KEYS[3], 'holder')
   end
 end

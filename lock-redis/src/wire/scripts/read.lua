@@ -74,7 +74,7 @@ local function place_of(attempt)
   return ranks[attempt] or -1
 end
 
-local by, who, token, said =
+local by, who, token, value =
   unpack(redis.call('HMGET', base .. 'leader', 'by', 'who', 'token', 'value'))
 local leads = holder and by == holder
 local well, record = pcall(floor)
@@ -84,7 +84,7 @@ for i = 2, #ARGV do
 end
 return {holder, redis.call('PTTL', lock), redis.call('GET', base .. 'fence'),
   leads and who ~= '' and holder .. who or redis.call('HGET', base .. 'waiting', 'holder'),
-  leads and what == 'leader' and {token, said},
+  leads and what == 'leader' and {token, value},
   well and (unpack_floor(record or '0 0')), digits(now),
   group and what ~= 'leader' and members() or {},
   (all or what == 'places' and not holder and not group) and waiters() or {},

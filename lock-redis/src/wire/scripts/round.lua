@@ -1,8 +1,8 @@
 -- ROUND: renews locks that are held, keeps alive attempts that wait. KEYS: the lock of each attempt
 -- that holds alone, then lock and queue of each other one; leaders are among these; floor. ARGV:
 -- how many hold alone, then attempt and TTL in ms of each of these, then attempt, TTL in ms and
--- turn of each other one. A turn is greater by one in each round. It only updates: a late round
--- must not revive an attempt that was cancelled. Returns 1 (renewed) or 0 (gone) per attempt that
+-- number of earlier rounds of each other one. It only updates: a late round must not revive an
+-- attempt that was cancelled. Returns 1 (renewed) or 0 (gone) per attempt that
 -- holds alone, four numbers per other one: 0 (gone), 1 (waits), 2 (the script failed for its name,
 -- and not for all), 3 (holds), or less than 0 (waits for a foreign holder, with this mark); fence or
 -- token; ms until the obstacle may be gone; 1 if it is the first.
@@ -74,15 +74,15 @@ local firsts = {}
 
 -- Returns the first in line of a queue. A living waiter asks, so the queue is kept. Dead attempts
 -- are removed from the first page and from one other page, each round from the next one.
-local function first_in_line(lock, base, attempt, turn, value, group)
+local function first_in_line(lock, base, attempt, round, value, group)
   if firsts[base] == nil then
     if lacks_places(base) then
       requeue(base)
     end
-    keep(base)
+    keep_queue(base)
     local pages = math.ceil(redis.call('LLEN', base .. 'queue') / PAGE)
     if pages > 1 then
-      bury(base, turn % (pages - 1) + 1)
+      bury(base, round % (pages - 1) + 1)
     end
     local first, is_new = bury(base, 0)
     if is_new and first ~= attempt then
@@ -93,7 +93,7 @@ local function first_in_line(lock, base, attempt, turn, value, group)
   return firsts[base]
 end
 
-local function look(lock, base, attempt, ttl, turn)
+local function look(lock, base, attempt, ttl, round)
   local value, group = settle(lock, base)
   if not value and redis.call('HEXISTS', base .. 'waiting', attempt) == 1 then
     -- Free, though it waits: the queue was evicted or deleted.
@@ -126,7 +126,7 @@ local function look(lock, base, attempt, ttl, turn)
     return 0, 0, 0, 0
   end
   -- First, because it works without memory; once a script has written, its other writes do too.
-  local first = first_in_line(lock, base, attempt, turn, value, group) == attempt
+  local first = first_in_line(lock, base, attempt, round, value, group) == attempt
   local mark = foreign_mark(value, group)
   redis.call('HSET', base .. 'waiting', attempt, digits(now + ttl * 1000) .. string.sub(record, 17))
   return mark > 0 and -mark or 1, last_token(base),

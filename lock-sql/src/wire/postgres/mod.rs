@@ -29,10 +29,10 @@ use crate::{
     layout::{dialect::Dialect, row::Rows},
     wire::{
         failure::Failure,
+        given_client,
         hosts::Hosts,
         limit::{GOODBYE, Limit},
         link::Link,
-        own_client,
         remote::{Remote, hosts, set, texts},
         script::OBSERVERS,
         verdict::Origin,
@@ -63,7 +63,7 @@ impl Postgres {
 
     /// Uses a pool's options. Sends nothing yet.
     pub(crate) fn of_pool(pool: &PgPool) -> Self {
-        Self::with_pushes(Arc::new(Hosts::one(own_client::way(pool, of_locks))))
+        Self::with_pushes(Arc::new(Hosts::one(given_client::way(pool, of_locks))))
     }
 
     fn with_pushes(hosts: Arc<Hosts<PgConnection>>) -> Self {

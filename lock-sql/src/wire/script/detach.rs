@@ -16,13 +16,15 @@ impl Script {
     /// request did not record it.
     pub(crate) fn hand_over(
         self,
-        (name, token): (&LockName, u64),
-        (from, to): (Uuid, Uuid),
+        name: &LockName,
+        token: u64,
+        from: Uuid,
+        to: Uuid,
         holder: Option<(Uuid, &str)>,
         granted: Option<Instant>,
     ) -> String {
         let (name, from, to, now) = (self.name(name), self.id(from), self.id(to), self.0.now());
-        let told = holder.map_or(String::new(), |(client, holder)| {
+        let owner = holder.map_or(String::new(), |(client, holder)| {
             let (client, holder) = (self.id(client), self.0.bytes(holder.as_bytes()));
             format!(", client = {client}, holder = {holder}")
         });
@@ -31,7 +33,7 @@ impl Script {
             format!(", granted = COALESCE(granted, {})", self.time_of_day(at))
         });
         format!(
-            "UPDATE distlock_v1_entries SET attempt = {to}, expires = {now} + ttl{told}{granted} \
+            "UPDATE distlock_v1_entries SET attempt = {to}, expires = {now} + ttl{owner}{granted} \
              WHERE name = {name} AND token = {token} \
              AND (attempt = {to} OR attempt = {from} AND token > {above}) \
              AND kind = {EXCLUSIVE} AND expires > {now}; \

@@ -18,19 +18,19 @@ use super::shared;
 #[derive(Debug)]
 pub(super) struct Location {
     pub(super) path: PathBuf,
-    /// Whether it is the user's own file, in a directory that no other user may enter.
-    pub(super) own: bool,
+    /// Whether it is the default file, in a directory that no other user may enter.
+    pub(super) is_default: bool,
 }
 
 impl Location {
     /// Creates nothing yet.
     pub(super) fn of(path: Option<&Path>) -> Result<Self> {
-        let (path, own) = match path {
+        let (path, is_default) = match path {
             Some(path) => (path.to_owned(), false),
-            None => (own()?, true),
+            None => (default_path()?, true),
         };
         let path = std::path::absolute(&path).map_err(|error| denied(&path, error))?;
-        Ok(Self { path, own })
+        Ok(Self { path, is_default })
     }
 
     /// Refuses a pool's database that is not a file.
@@ -61,11 +61,11 @@ impl Location {
 
     /// Creates the file. SQLite's companion files get its rights.
     fn create(&self) -> io::Result<()> {
-        if let Some(directory) = self.path.parent().filter(|_| self.own) {
+        if let Some(directory) = self.path.parent().filter(|_| self.is_default) {
             DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         }
         // For a named file, the directory and the umask decide which users may use it.
-        let mode = if self.own { 0o600 } else { 0o666 };
+        let mode = if self.is_default { 0o600 } else { 0o666 };
         match OpenOptions::new().write(true).create_new(true).mode(mode).open(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
             _ => Ok(()),
@@ -86,7 +86,7 @@ impl Location {
     }
 }
 
-fn own() -> Result<PathBuf> {
+fn default_path() -> Result<PathBuf> {
     let state = env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let state = state.or_else(|| {
         // Without $HOME, as under cron, this asks the user database.

@@ -26,10 +26,10 @@ use crate::{
         connections::Connections,
         database::{Answer, Database},
         failure::Failure,
+        given_client::{self, Way},
         hosts::Hosts,
         limit::Limit,
         link::Link,
-        own_client::{self, Way},
         process::{Shared, share},
         sqlite::{clock::Here, file::Location},
         turns::{Rank, Turn, Turns},
@@ -108,7 +108,7 @@ impl File {
     }
 }
 
-/// The absolute path of a file; of the user's own file for `None`.
+/// The absolute path of a file; of the default file for `None`.
 pub(crate) fn path(path: Option<&Path>) -> Result<PathBuf> {
     Location::of(path).map(|location| location.path)
 }
@@ -141,7 +141,7 @@ impl Sqlite {
     pub(crate) async fn of_pool(pool: &SqlitePool) -> Result<Self> {
         let location = Location::of(Some(pool.connect_options().get_filename()))?;
         location.check_is_there()?;
-        Self::at(location, own_client::way(pool, of_locks)).await
+        Self::at(location, given_client::way(pool, of_locks)).await
     }
 
     async fn at(location: Location, way: Way<SqliteConnection>) -> Result<Self> {
@@ -164,8 +164,10 @@ impl Sqlite {
                 failure => return Err(failure.unsent(Dialect::Sqlite, "connect")),
             }
         }
-        let own = sqlite.location.own;
-        let whom = if own { "this user's processes" } else { "all processes that open the file" };
+        let whom = match sqlite.location.is_default {
+            true => "this user's processes",
+            false => "all processes that open the file",
+        };
         trace::opened("sqlite", &sqlite.location.path.display(), whom);
         Ok(sqlite)
     }

@@ -17,10 +17,10 @@ local function fits(base, group, kind)
 end
 
 -- Makes an attempt a member; of a new group, if there is none. The caller must call `stretch` next.
-local function admit(lock, base, group, attempt, ttl, kind, said, token)
+local function admit(lock, base, group, attempt, ttl, kind, text, token)
   local holders, members = base .. 'holders', base .. 'members'
   local weight, limit = permits(kind)
-  local record = token .. ' ' .. kind .. ' ' .. (said or '')
+  local record = token .. ' ' .. kind .. ' ' .. (text or '')
   if group then
     redis.call('HSET', members, attempt, record)
     if weight then

@@ -1,7 +1,7 @@
 
--- Elections: exclusive entries with a value, of the kind `e<database>/<length>`. Their record ends
--- with the candidate's description, of this length in bytes, and then the value. While one of them
--- holds the lock, `leader` (a hash that lives as long as the lock's key) has its attempt, token,
+-- Elections: exclusive entries with a value, of the kind `e<database>/<length>`. Their text is the
+-- candidate's description, of this length in bytes, and then the value. While one of them holds the
+-- lock, `leader` (a hash that lives as long as the lock's key) has its attempt, token,
 -- database, description and value, and the number of changes of the value.
 --
 -- Each change is announced to observers by an empty push: they look. All databases share the
@@ -20,10 +20,10 @@ local function seat(lock, base, attempt, ttl, token, version, database, who, val
 end
 
 -- A candidate leads from now on.
-local function elect(lock, base, attempt, ttl, token, kind, said)
+local function elect(lock, base, attempt, ttl, token, kind, text)
   local database, length = string.match(kind, '^e(%d+)/(%d+)$')
   seat(lock, base, attempt, ttl, token, 0, database,
-    string.sub(said, 1, length), string.sub(said, length + 1))
+    string.sub(text, 1, length), string.sub(text, length + 1))
 end
 
 -- Announces the end of a leadership in this database, unless the next one was announced.

@@ -16,13 +16,13 @@ local function is_foreign(value, group)
 end
 
 -- Grants a lock that is free, or the caller's to give, to one attempt alone. Returns the token.
-local function grant(lock, base, attempt, ttl, kind, said)
+local function grant(lock, base, attempt, ttl, kind, text)
   local token = next_token(base)
   redis.call('SET', lock, attempt, 'PX', ttl)
   if kind ~= 'x' then
-    elect(lock, base, attempt, ttl, token, kind, said)
-  elseif said and said ~= '' then
-    redis.call('HSET', base .. 'waiting', 'holder', attempt .. said)
+    elect(lock, base, attempt, ttl, token, kind, text)
+  elseif text and text ~= '' then
+    redis.call('HSET', base .. 'waiting', 'holder', attempt .. text)
     redis.call('PEXPIRE', base .. 'waiting', 172800000)
   end
   return token
@@ -43,9 +43,9 @@ local function pump(lock, base, group)
     end
     floor()
     local record = redis.call('HGET', waiting, attempt)
-    local ttl, kind, said
+    local ttl, kind, text
     if record and alive_until(record) > now then
-      ttl, kind, said = string.match(record, WAITER)
+      ttl, kind, text = string.match(record, WAITER)
     end
     if group and kind and not fits(base, group, kind) then
       break
@@ -53,11 +53,11 @@ local function pump(lock, base, group)
     redis.call('LPOP', queue)
     redis.call('HDEL', waiting, attempt, 'holder')
     if kind and string.find(kind, '^[xe]') then
-      tell(lock, attempt, grant(lock, base, attempt, ttl, kind, said))
+      tell(lock, attempt, grant(lock, base, attempt, ttl, kind, text))
       return attempt
     elseif kind then
       local token = next_token(base)
-      group = admit(lock, base, group, attempt, ttl, kind, said, token)
+      group = admit(lock, base, group, attempt, ttl, kind, text, token)
       entered = true
       tell(lock, attempt, token)
     end

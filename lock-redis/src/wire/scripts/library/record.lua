@@ -4,9 +4,9 @@
 -- hash of their records, and the `holder`'s description), and the keys of `leader` and `group`.
 --
 -- A record of a waiting attempt: until when it is alive (16 digits of server microseconds), its TTL
--- in ms, since when it waits, its kind, and its description. The kind is `x` (exclusive), `s`
--- (shared), `p<weight>/<limit>` (permits), or a candidate's. A record of a member: its token, its
--- kind, and its description.
+-- in ms, since when it waits, its kind, and its text: its holder's description, which a candidate's
+-- value follows. The kind is `x` (exclusive), `s` (shared), `p<weight>/<limit>` (permits), or a
+-- candidate's. A record of a member: its token, its kind, and its text.
 local WAITER, MEMBER = '^%d+ (%d+) %d+ (%S+) (.*)$', '^(%d+) (%S+) (.*)$'
 
 local time = redis.call('TIME')

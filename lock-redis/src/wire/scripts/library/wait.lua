@@ -7,7 +7,7 @@ end
 
 -- A queue expires two days after the last renewal of any waiter, so that a crash leaves nothing for
 -- ever. The longest TTL is a day, and each waiter is renewed three times per TTL.
-local function keep(base)
+local function keep_queue(base)
   redis.call('PEXPIRE', base .. 'queue', 172800000)
   redis.call('PEXPIRE', base .. 'waiting', 172800000)
 end

@@ -1,4 +1,4 @@
-//! Redis: `SET NX PX`, and a script that compares and deletes. A second floor has scripts that
+//! Redis: `SET NX PX`, and a script that compares and deletes. A second way has scripts that
 //! touch as many keys as a lock with a queue and a fencing token.
 
 use std::sync::Arc;
@@ -90,7 +90,7 @@ pub async fn scripts(address: &str) -> Arc<dyn Load> {
     })
 }
 
-/// The first floor on several servers at the same time. It goes on as soon as most have agreed, as
+/// The first way on several servers at the same time. It goes on as soon as most have agreed, as
 /// Redlock does.
 pub async fn majority(addresses: &[String]) -> Arc<dyn Load> {
     let mut servers = Vec::new();

@@ -11,26 +11,29 @@ use std::{
 
 use uuid::Uuid;
 
-use crate::{Instant, keep::attempt::Progress};
+use crate::{
+    Instant,
+    keep::{attempt::Progress, limits::RETRIES_PER_TTL},
+};
 
 /// The attempts of a client that hold or wait.
 #[derive(Debug)]
-pub struct Book<T> {
+pub struct Attempts<T> {
     attempts: HashMap<Uuid, Arc<T>>,
     /// Per TTL, when its attempts are due.
     groups: BTreeMap<Duration, Instant>,
     closed: bool,
 }
 
-impl<T> Default for Book<T> {
+impl<T> Default for Attempts<T> {
     fn default() -> Self {
         Self { attempts: HashMap::new(), groups: BTreeMap::new(), closed: false }
     }
 }
 
-impl<T: Deref<Target = Progress<A, W, H>>, A, W, H> Book<T> {
+impl<T: Deref<Target = Progress<A, W, H>>, A, W, H> Attempts<T> {
     /// Adds an attempt at `now`. Returns whether a renewal is due earlier than before; `None` if
-    /// the book is closed.
+    /// the client is closed.
     pub fn enter(&mut self, attempt: &Arc<T>, now: Instant) -> Option<bool> {
         if self.closed {
             return None;
@@ -50,7 +53,7 @@ impl<T: Deref<Target = Progress<A, W, H>>, A, W, H> Book<T> {
         self.attempts.remove(&attempt.id);
     }
 
-    /// The attempt with this identity, if the book has it.
+    /// The attempt with this identity, if it is one of these.
     pub fn find(&self, attempt: Uuid) -> Option<&Arc<T>> {
         self.attempts.get(&attempt)
     }
@@ -65,10 +68,10 @@ impl<T: Deref<Target = Progress<A, W, H>>, A, W, H> Book<T> {
         self.groups.values_mut().for_each(|due| *due = now);
     }
 
-    /// After a failed renewal: the next one comes within a tenth of the TTL.
+    /// After a failed renewal: see [`RETRIES_PER_TTL`].
     pub fn try_soon(&mut self, now: Instant) {
         for (ttl, due) in &mut self.groups {
-            *due = (*due).min(now + *ttl / 10);
+            *due = (*due).min(now + *ttl / RETRIES_PER_TTL);
         }
     }
 
@@ -89,9 +92,9 @@ impl<T: Deref<Target = Progress<A, W, H>>, A, W, H> Book<T> {
         self.groups.values().copied().min().unwrap_or(Instant::NEVER)
     }
 
-    /// The attempts that are due at `now`: see [`take`](Self::take).
-    pub fn take_due(&mut self, now: Instant) -> Vec<Arc<T>> {
-        self.take(&self.groups_due(now), now)
+    /// The attempts that are due at `now`: see [`reschedule`](Self::reschedule).
+    pub fn reschedule_due(&mut self, now: Instant) -> Vec<Arc<T>> {
+        self.reschedule(&self.groups_due(now), now)
     }
 
     /// The TTLs that are due at `now`.
@@ -101,19 +104,19 @@ impl<T: Deref<Target = Progress<A, W, H>>, A, W, H> Book<T> {
 
     /// Returns the attempts with these TTLs. They are due again a period after `now`; a TTL without
     /// attempts is forgotten.
-    pub fn take(&mut self, due: &BTreeSet<Duration>, now: Instant) -> Vec<Arc<T>> {
+    pub fn reschedule(&mut self, due: &BTreeSet<Duration>, now: Instant) -> Vec<Arc<T>> {
         if due.is_empty() {
             return Vec::new();
         }
         let of_group = |attempt: &&Arc<T>| due.contains(&attempt.ttl);
-        let taken: Vec<_> = self.attempts.values().filter(of_group).cloned().collect();
+        let found: Vec<_> = self.attempts.values().filter(of_group).cloned().collect();
         for ttl in due {
-            match taken.iter().find(|attempt| attempt.ttl == *ttl) {
+            match found.iter().find(|attempt| attempt.ttl == *ttl) {
                 Some(attempt) => self.groups.insert(*ttl, now + attempt.period),
                 None => self.groups.remove(ttl),
             };
         }
-        taken
+        found
     }
 }
 

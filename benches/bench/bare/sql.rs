@@ -1,4 +1,4 @@
-//! A database: one row with a unique name is inserted, then deleted. A second floor does in one
+//! A database: one row with a unique name is inserted, then deleted. A second way does in one
 //! transaction what a token, an expiry and a queue need.
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! etcd: one transaction that puts a key if it is absent, and one delete. A second floor has as
+//! etcd: one transaction that puts a key if it is absent, and one delete. A second way has as
 //! many operations in its transaction as distlock has.
 
 use std::sync::Arc;

@@ -17,7 +17,7 @@ pub(crate) type Way<C> = Arc<dyn Fn() -> Result<<C as Connection>::Options> + Se
 /// Locks use its options, and none of its connections: [the front page](crate#your-own-client) says
 /// why.
 #[derive(Clone)]
-pub struct OwnPool(pub(crate) AnyPool);
+pub struct GivenPool(pub(crate) AnyPool);
 
 #[derive(Clone)]
 pub(crate) enum AnyPool {
@@ -29,7 +29,7 @@ pub(crate) enum AnyPool {
     Postgres(sqlx::PgPool),
 }
 
-impl OwnPool {
+impl GivenPool {
     pub(crate) fn dialect(&self) -> Dialect {
         match &self.0 {
             #[cfg(feature = "sqlite")]
@@ -52,29 +52,29 @@ pub(crate) fn way<D: Database>(
 }
 
 #[cfg(feature = "sqlite")]
-impl From<&sqlx::SqlitePool> for OwnPool {
+impl From<&sqlx::SqlitePool> for GivenPool {
     fn from(pool: &sqlx::SqlitePool) -> Self {
         Self(AnyPool::Sqlite(pool.clone()))
     }
 }
 
 #[cfg(feature = "mysql")]
-impl From<&sqlx::MySqlPool> for OwnPool {
+impl From<&sqlx::MySqlPool> for GivenPool {
     fn from(pool: &sqlx::MySqlPool) -> Self {
         Self(AnyPool::MySql(pool.clone()))
     }
 }
 
 #[cfg(feature = "postgres")]
-impl From<&sqlx::PgPool> for OwnPool {
+impl From<&sqlx::PgPool> for GivenPool {
     fn from(pool: &sqlx::PgPool) -> Self {
         Self(AnyPool::Postgres(pool.clone()))
     }
 }
 
 /// The library's options show the password.
-impl fmt::Debug for OwnPool {
+impl fmt::Debug for GivenPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("OwnPool").field(&self.dialect().store()).finish()
+        f.debug_tuple("GivenPool").field(&self.dialect().store()).finish()
     }
 }

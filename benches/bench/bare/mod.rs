@@ -1,4 +1,4 @@
-//! The floor: the least that the bare client crate does for a lock, without any of its promises.
+//! The bare client: the least that its crate does for a lock, without any of its promises.
 
 #[cfg(feature = "etcd")]
 mod etcd;
@@ -17,33 +17,33 @@ use super::Load;
 #[allow(dead_code, reason = "Redis needs none")]
 const NOTE: &str = r#"{"holder":"handoff-0123456789abcdef pid 12345 on a-host","since":1700000000000,"attempt":"00000000-0000-0000-0000-000000000000"}"#;
 
-/// One floor of a store.
-pub struct Floor {
+/// One way of a store's bare client.
+pub struct Bare {
     what: &'static str,
     load: Arc<dyn Load>,
 }
 
-impl Floor {
-    /// The floors of a store: the least possible, and the least with the same contents as distlock.
+impl Bare {
+    /// What a store's bare client does: the least possible, and the least with the same contents as distlock.
     pub async fn of(store: &str, url: &str) -> Vec<Self> {
         let address = url.split_once("://").map_or(url, |(_, address)| address);
         match store {
             #[cfg(feature = "etcd")]
             "etcd" => vec![
-                Self { what: "floor: txn + delete", load: etcd::pair(address).await },
+                Self { what: "bare: txn + delete", load: etcd::pair(address).await },
                 Self {
-                    what: "floor: txn that lists and notes + delete",
+                    what: "bare: txn that lists and notes + delete",
                     load: etcd::listing(address).await,
                 },
             ],
             #[cfg(feature = "redis")]
             "redis" => vec![
                 Self {
-                    what: "floor: SET NX PX + compare-and-delete",
+                    what: "bare: SET NX PX + compare-and-delete",
                     load: redis::pair(address).await,
                 },
                 Self {
-                    what: "floor: scripts that touch as many keys",
+                    what: "bare: scripts that touch as many keys",
                     load: redis::scripts(address).await,
                 },
             ],
@@ -51,11 +51,11 @@ impl Floor {
             "zookeeper" => {
                 vec![
                     Self {
-                        what: "floor: create + list, delete",
+                        what: "bare: create + list, delete",
                         load: zookeeper::pair(address).await,
                     },
                     Self {
-                        what: "floor: create with a note + list, delete",
+                        what: "bare: create with a note + list, delete",
                         load: zookeeper::noting(address).await,
                     },
                 ]
@@ -63,17 +63,15 @@ impl Floor {
             #[cfg(feature = "sqlite")]
             "sqlite" => {
                 let file = format!("{url}.floor?mode=rwc");
-                sql_floors::<distlock::sql::client::SqliteConnection>(&file, &sql::SQLITE).await
+                sql_bare::<distlock::sql::client::SqliteConnection>(&file, &sql::SQLITE).await
             }
             #[cfg(feature = "postgres")]
             "postgres" => {
-                sql_floors::<distlock::sql::client::PgConnection>(url, &sql::POSTGRES).await
+                sql_bare::<distlock::sql::client::PgConnection>(url, &sql::POSTGRES).await
             }
             #[cfg(feature = "mysql")]
-            "mysql" => {
-                sql_floors::<distlock::sql::client::MySqlConnection>(url, &sql::MARIADB).await
-            }
-            other => panic!("no floor for {other} at {address}"),
+            "mysql" => sql_bare::<distlock::sql::client::MySqlConnection>(url, &sql::MARIADB).await,
+            other => panic!("no bare client for {other} at {address}"),
         }
     }
 
@@ -89,15 +87,15 @@ impl Floor {
 }
 
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
-async fn sql_floors<C>(url: &str, words: &sql::Words) -> Vec<Floor>
+async fn sql_bare<C>(url: &str, words: &sql::Words) -> Vec<Bare>
 where
     C: distlock::sql::client::Connection + 'static,
     for<'c> &'c mut C: distlock::sql::client::Executor<'c, Database = C::Database>,
 {
     vec![
-        Floor { what: "floor: insert, delete", load: sql::pair::<C>(url, words).await },
-        Floor {
-            what: "floor: count + bury + insert + list, delete",
+        Bare { what: "bare: insert, delete", load: sql::pair::<C>(url, words).await },
+        Bare {
+            what: "bare: count + bury + insert + list, delete",
             load: sql::queueing::<C>(url, words).await,
         },
     ]

@@ -1,5 +1,5 @@
 //! ZooKeeper: create an ephemeral sequential node and list the directory, sent together; then
-//! delete. A second floor has names and data as long as distlock's.
+//! delete. A second way has names and data as long as distlock's.
 
 use std::sync::Arc;
 
