@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use lock_core::{
     Clock, FencingToken, Lease, LockName, LossReason, Result, Validity,
-    keep::{attempt::Progress, lease::Kept},
+    keep::{attempt::Progress, lease::LeaseState},
 };
 use uuid::Uuid;
 
@@ -20,7 +20,7 @@ use crate::{
 pub(crate) struct MemoryLease {
     pub(crate) session: Arc<Session>,
     pub(crate) attempt: Arc<Attempt>,
-    pub(crate) kept: Kept,
+    pub(crate) state: LeaseState,
 }
 
 impl MemoryLease {
@@ -38,30 +38,30 @@ impl MemoryLease {
 #[async_trait]
 impl Lease for MemoryLease {
     fn token(&self) -> FencingToken {
-        self.kept.token()
+        self.state.token()
     }
 
     fn validity(&self) -> &Validity {
-        self.kept.validity()
+        self.state.validity()
     }
 
     async fn renew(&self) -> Result<()> {
         let sent = Clock::Tokio.now();
         let found = self.ask("renew", MemoryStore::renew).await?;
-        self.kept.renewed(found.then_some(sent))
+        self.state.renewed(found.then_some(sent))
     }
 
     async fn downgrade(&self) -> Result<()> {
         let held = self.ask("downgrade", MemoryStore::downgrade).await?;
-        held.then_some(()).ok_or_else(|| self.kept.gone())
+        held.then_some(()).ok_or_else(|| self.state.gone())
     }
 
     async fn try_upgrade(&self) -> Result<bool> {
         match self.ask("upgrade", MemoryStore::try_upgrade).await? {
             Upgrade::Busy => Ok(false),
-            Upgrade::Gone => Err(self.kept.gone()),
+            Upgrade::Gone => Err(self.state.gone()),
             Upgrade::Done(token) => {
-                self.kept.upgraded(token.value());
+                self.state.upgraded(token.value());
                 Ok(true)
             }
         }
@@ -69,14 +69,14 @@ impl Lease for MemoryLease {
 
     async fn publish(&self, value: &[u8]) -> Result<()> {
         let led = self.ask("publish", |store, name, id| store.publish(name, id, value)).await?;
-        led.then_some(()).ok_or_else(|| self.kept.gone())
+        led.then_some(()).ok_or_else(|| self.state.gone())
     }
 
     async fn detach(&self) -> Result<String> {
         self.session.forget(&self.attempt);
         let to = Uuid::new_v4();
         let held = self.ask("detach", |store, name, id| store.detach(name, id, to)).await?;
-        held.then(|| to.simple().to_string()).ok_or_else(|| self.kept.gone())
+        held.then(|| to.simple().to_string()).ok_or_else(|| self.state.gone())
     }
 
     /// The entry expires in the store.
@@ -87,7 +87,7 @@ impl Lease for MemoryLease {
     async fn release(&self) -> Result<()> {
         let store = &self.session.client.store;
         if store.has(Defect::KeepsTheUncollected)
-            && self.kept.validity().loss() == Some(LossReason::NotCollected)
+            && self.state.validity().loss() == Some(LossReason::NotCollected)
         {
             return self.session.renew_for_ever(&self.attempt);
         }

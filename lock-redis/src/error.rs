@@ -109,8 +109,8 @@ pub(crate) fn lacks_resp3(error: &RedisError) -> bool {
 /// inside.
 fn code(error: &RedisError) -> Option<&str> {
     let inside = error.detail().filter(|detail| detail.starts_with("Error running script"));
-    let said = inside.and_then(|detail| detail.split_once(": -")).map(|(_, said)| said);
-    match said.and_then(|said| said.split_whitespace().next()) {
+    let text = inside.and_then(|detail| detail.split_once(": -")).map(|(_, text)| text);
+    match text.and_then(|text| text.split_whitespace().next()) {
         Some(code) => Some(code),
         None => error.code(),
     }

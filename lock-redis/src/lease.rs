@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use lock_core::{
     Clock, Error, FencingToken, Lease, Result, Validity,
-    keep::{errors::unsupported, grant::Grants, lease::Kept, wait::Waits},
+    keep::{errors::unsupported, grant::Grants, lease::LeaseState, wait::Waits},
 };
 
 use crate::{
@@ -21,12 +21,12 @@ use crate::{
 pub struct RedisLease {
     session: Arc<Session>,
     attempt: Arc<Attempt>,
-    kept: Kept,
+    state: LeaseState,
 }
 
 impl RedisLease {
-    pub(crate) fn new(session: Arc<Session>, attempt: Arc<Attempt>, kept: Kept) -> Self {
-        Self { session, attempt, kept }
+    pub(crate) fn new(session: Arc<Session>, attempt: Arc<Attempt>, state: LeaseState) -> Self {
+        Self { session, attempt, state }
     }
 
     /// The lock's key. Use it for a guarded write: while the lock is held alone, the key has this
@@ -67,7 +67,7 @@ impl RedisLease {
     /// The server does not have the lock any more: it is lost, with this error.
     fn gone(&self) -> Error {
         let reason = self.attempt.loss();
-        self.kept.validity().lose(reason);
+        self.state.validity().lose(reason);
         self.attempt.lost(reason)
     }
 
@@ -87,11 +87,11 @@ impl Drop for RedisLease {
 #[async_trait]
 impl Lease for RedisLease {
     fn token(&self) -> FencingToken {
-        self.kept.token()
+        self.state.token()
     }
 
     fn validity(&self) -> &Validity {
-        self.kept.validity()
+        self.state.validity()
     }
 
     async fn downgrade(&self) -> Result<()> {
@@ -109,7 +109,7 @@ impl Lease for RedisLease {
             }
             -1 => Err(self.gone()),
             token => {
-                self.kept.upgraded(token.unsigned_abs());
+                self.state.upgraded(token.unsigned_abs());
                 self.attempt.set_token(Some(token.unsigned_abs()));
                 self.attempt.share(false);
                 Ok(true)
@@ -122,7 +122,7 @@ impl Lease for RedisLease {
             let what = "publish a value by a lock that was acquired without one";
             return Err(unsupported(STORE, what));
         }
-        let (version, database) = (self.kept.next_version(), self.session.config.database);
+        let (version, database) = (self.state.next_version(), self.session.config.database);
         let request = script::publish(self.attempt.member(), version, database, value);
         let done = self.session.change(&self.attempt, "publish", &request).await? == 1;
         done.then_some(()).ok_or_else(|| self.gone())
@@ -150,7 +150,7 @@ impl Lease for RedisLease {
     }
 
     async fn release(&self) -> Result<()> {
-        let expiry = self.kept.expired_by(Clock::Boot.now());
+        let expiry = self.state.expired_by(Clock::Boot.now());
         self.session.withdraw(&self.attempt, expiry).await
     }
 }

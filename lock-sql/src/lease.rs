@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use lock_core::{
     Clock, Error, FencingToken, Instant, Kind, Lease, Result, Validity,
-    keep::{attempt::End, grant::Grants, lease::Kept, wait::Waits},
+    keep::{attempt::End, grant::Grants, lease::LeaseState, wait::Waits},
 };
 
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 pub struct SqlLease {
     session: Arc<Session>,
     attempt: Arc<Attempt>,
-    kept: Kept,
+    state: LeaseState,
 }
 
 impl SqlLease {
@@ -29,7 +29,7 @@ impl SqlLease {
         let call = self.attempt.call(op, Rank::HandOver);
         let Reply { rows, .. } = self.session.insist(call, script).await?;
         let row = rows.entries.into_iter().find(|row| !row.left.is_zero());
-        let row = row.ok_or_else(|| self.kept.gone())?;
+        let row = row.ok_or_else(|| self.state.gone())?;
         self.session.changed(&self.attempt.name);
         Ok(row)
     }
@@ -54,9 +54,9 @@ impl Grants for Session {
         sent: Instant,
         token: u64,
     ) -> Result<Box<dyn Lease>, End> {
-        let kept = Kept::new(attempt, token, attempt.hold(sent, ())?);
+        let state = LeaseState::new(attempt, token, attempt.hold(sent, ())?);
         self.listen();
-        Ok(Box::new(SqlLease { session: self.clone(), attempt: attempt.clone(), kept }))
+        Ok(Box::new(SqlLease { session: self.clone(), attempt: attempt.clone(), state }))
     }
 
     fn clean_up_all(self: &Arc<Self>, attempts: &[Arc<Attempt>]) {
@@ -74,11 +74,11 @@ impl Drop for SqlLease {
 #[async_trait]
 impl Lease for SqlLease {
     fn token(&self) -> FencingToken {
-        self.kept.token()
+        self.state.token()
     }
 
     fn validity(&self) -> &Validity {
-        self.kept.validity()
+        self.state.validity()
     }
 
     async fn downgrade(&self) -> Result<()> {
@@ -93,13 +93,13 @@ impl Lease for SqlLease {
         let row = self.change("upgrade", |script| script.upgrade(name, id, token)).await?;
         let done = row.kind == Kind::Exclusive;
         if done {
-            self.kept.upgraded(row.token);
+            self.state.upgraded(row.token);
         }
         Ok(done)
     }
 
     async fn publish(&self, value: &[u8]) -> Result<()> {
-        let (name, id, version) = (&self.attempt.name, self.attempt.id, self.kept.next_version());
+        let (name, id, version) = (&self.attempt.name, self.attempt.id, self.state.next_version());
         let publish = |script: Script| script.publish(name, id, version, value);
         self.change("publish", publish).await.map(drop)
     }
@@ -110,7 +110,7 @@ impl Lease for SqlLease {
     }
 
     async fn renew(&self) -> Result<()> {
-        self.kept.renewed(self.session.renew(&self.attempt).await?)
+        self.state.renewed(self.session.renew(&self.attempt).await?)
     }
 
     /// The entry has a time limit of its own in the store.
@@ -119,6 +119,6 @@ impl Lease for SqlLease {
     }
 
     async fn release(&self) -> Result<()> {
-        self.session.withdraw(&self.attempt, self.kept.expired_by(Clock::Boot.now())).await
+        self.session.withdraw(&self.attempt, self.state.expired_by(Clock::Boot.now())).await
     }
 }

@@ -10,9 +10,9 @@ use crate::{
     validity::safe_until,
 };
 
-/// The state of a lock that is held.
+/// The state of a lease.
 #[derive(Debug)]
-pub struct Kept {
+pub struct LeaseState {
     name: LockName,
     ttl: Duration,
     token: AtomicU64,
@@ -20,7 +20,7 @@ pub struct Kept {
     validity: Validity,
 }
 
-impl Kept {
+impl LeaseState {
     /// The state of a lease of a granted attempt. No value is published yet.
     pub fn new<A, W, H>(of: &Progress<A, W, H>, token: u64, validity: Validity) -> Self {
         let (token, version) = (token.into(), 0.into());
@@ -89,14 +89,14 @@ mod tests {
         let (ttl, now) = (Duration::from_secs(9), Clock::Boot.now());
         let request = Request::new(LockName::new("orders").unwrap(), ttl);
         let attempt = Progress::<()>::new(Uuid::new_v4(), &request, ttl / 3, ());
-        let kept = Kept::new(&attempt, 3, attempt.hold(now, ()).unwrap());
-        kept.upgraded(4);
-        assert_eq!((kept.token(), kept.next_version()), (FencingToken::new(4), 1));
-        kept.renewed(Some(now + ttl)).unwrap();
-        assert_eq!(kept.validity().until(), safe_until(now + ttl, ttl));
-        assert_eq!(kept.expired_by(now), safe_until(now + ttl, ttl) + ttl);
-        let lost = kept.renewed(None).unwrap_err();
+        let state = LeaseState::new(&attempt, 3, attempt.hold(now, ()).unwrap());
+        state.upgraded(4);
+        assert_eq!((state.token(), state.next_version()), (FencingToken::new(4), 1));
+        state.renewed(Some(now + ttl)).unwrap();
+        assert_eq!(state.validity().until(), safe_until(now + ttl, ttl));
+        assert_eq!(state.expired_by(now), safe_until(now + ttl, ttl) + ttl);
+        let lost = state.renewed(None).unwrap_err();
         assert!(matches!(lost, Error::Lost { reason: LossReason::EntryGone, .. }), "{lost:?}");
-        assert_eq!(kept.validity().loss(), Some(LossReason::EntryGone));
+        assert_eq!(state.validity().loss(), Some(LossReason::EntryGone));
     }
 }

@@ -6,7 +6,7 @@ use std::{slice, sync::Arc, time::Duration};
 
 use lock_core::{
     Clock, Error, Instant, Lease, Request, Result, Ticket,
-    keep::{attempt::End, lease::Kept, ticket::unreadable},
+    keep::{attempt::End, lease::LeaseState, ticket::unreadable},
     limit_conflict,
 };
 use uuid::Uuid;
@@ -39,8 +39,8 @@ impl Session {
             store.leave(&attempt.name, attempt.id);
             self.ended(end)
         })?;
-        let kept = Kept::new(attempt, token, validity);
-        let lease = MemoryLease { session: self.clone(), attempt: attempt.clone(), kept };
+        let state = LeaseState::new(attempt, token, validity);
+        let lease = MemoryLease { session: self.clone(), attempt: attempt.clone(), state };
         if caller.is_cancelled() && store.hooks().keeps_of_the_departed(attempt.ttl) {
             return Err(Error::Contended { name: attempt.name.clone() });
         }

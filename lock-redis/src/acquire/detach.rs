@@ -52,8 +52,8 @@ pub(crate) async fn adopt(
         return Err(unreadable(STORE, ticket.place(), "CLIENT:ATTEMPT"));
     }
     // The simple mode writes no description: it would need a key beside the lock's.
-    let own = attempt.description.as_deref().filter(|_| session.config.mode == Mode::Queue);
-    let description = Some(own.unwrap_or_default());
+    let described = attempt.description.as_deref().filter(|_| session.config.mode == Mode::Queue);
+    let description = Some(described.unwrap_or_default());
     let token = ticket.token();
     let request = script::detach(from, attempt.member(), token, description);
     let deadline = Clock::Boot.now() + attempt.ttl;

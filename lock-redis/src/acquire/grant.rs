@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lock_core::{
     Clock, Instant, Lease, Result,
-    keep::{attempt::End, grant::Grants, lease::Kept, wait::Waits},
+    keep::{attempt::End, grant::Grants, lease::LeaseState, wait::Waits},
 };
 
 use crate::{
@@ -32,8 +32,8 @@ impl Grants for Session {
         sent: Instant,
         token: u64,
     ) -> Result<Box<dyn Lease>, End> {
-        let kept = Kept::new(attempt, token, attempt.hold(sent, token)?);
-        Ok(Box::new(RedisLease::new(self.clone(), attempt.clone(), kept)))
+        let state = LeaseState::new(attempt, token, attempt.hold(sent, token)?);
+        Ok(Box::new(RedisLease::new(self.clone(), attempt.clone(), state)))
     }
 
     fn clean_up_all(self: &Arc<Self>, attempts: &[Arc<Attempt>]) {

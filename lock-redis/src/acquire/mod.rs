@@ -79,7 +79,7 @@ pub(crate) async fn acquire(
     let asking = slice::from_ref(attempt);
     let (sent, answer) = ask(session, asking, &wanted, limit, caller, answer::acquired).await?;
     let mut held = match answer {
-        Acquired::Granted(token) => checked(session, attempt, (sent, token), false).await?,
+        Acquired::Granted(token) => checked(session, attempt, sent, token, false).await?,
         Acquired::Busy => return Err(Error::Contended { name: attempt.name.clone() }),
         Acquired::OtherLimit(found) => return Err(limit_conflict(request, found)),
         Acquired::Waits(answer) => {
@@ -92,8 +92,8 @@ pub(crate) async fn acquire(
         if let Some(granted) = held {
             return Ok(granted);
         }
-        let granted = wait(session, attempt, caller).await?;
-        held = checked(session, attempt, granted, true).await?;
+        let (sent, token) = wait(session, attempt, caller).await?;
+        held = checked(session, attempt, sent, token, true).await?;
     }
 }
 
@@ -103,7 +103,8 @@ pub(crate) async fn acquire(
 async fn checked(
     session: &Arc<Session>,
     attempt: &Arc<Attempt>,
-    (sent, token): (Instant, u64),
+    sent: Instant,
+    token: u64,
     handed_over: bool,
 ) -> Result<Option<(Instant, u64)>> {
     let replicas = handed_over && session.config.wait_replicas > 0;

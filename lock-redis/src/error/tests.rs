@@ -4,7 +4,7 @@ use redis::{make_extension_error, parse_redis_value};
 
 use super::*;
 
-fn said(line: &str) -> RedisError {
+fn reply(line: &str) -> RedisError {
     let reply = parse_redis_value(format!("-{line}\r\n").as_bytes()).unwrap();
     reply.extract_error().unwrap_err()
 }
@@ -27,14 +27,14 @@ const SCRIPT: &str = "f_6b1bf486c81ceb7edf3c093f4c48582e38c0e791";
 
 /// The error of 6.2 when a command inside a script is refused.
 fn inside_6(what: &str) -> RedisError {
-    said(&format!(
+    reply(&format!(
         "ERR Error running script (call to {SCRIPT}): @user_script:4: @user_script: 4: {what} "
     ))
 }
 
 /// The same error of 7.0 and later.
 fn inside_7(what: &str) -> RedisError {
-    said(&format!("{what} script: {SCRIPT}, on @user_script:4."))
+    reply(&format!("{what} script: {SCRIPT}, on @user_script:4."))
 }
 
 fn check(rows: impl IntoIterator<Item = (RedisError, &'static str, Effect)>) {
@@ -59,26 +59,26 @@ fn every_row_of_the_table() {
         (io(io::ErrorKind::ConnectionReset), "unavailable", Unknown),
         (io(io::ErrorKind::BrokenPipe), "unavailable", Unknown),
         (io(io::ErrorKind::TimedOut), "unavailable", Unknown),
-        (said("LOADING Redis is loading the dataset in memory"), "unavailable", None),
-        (said(MASTERDOWN), "unavailable", None),
-        (said(READONLY), "unavailable", None),
-        (said("CLUSTERDOWN The cluster is down"), "unavailable", None),
-        (said("TRYAGAIN Multiple keys request during rehashing"), "unavailable", None),
-        (said("ASK 5 127.0.0.1:7"), "unavailable", None),
-        (said("BUSY Redis is busy running a script"), "unavailable", None),
-        (said(MISCONF_6), "unavailable", None),
-        (said(MISCONF_7), "unavailable", None),
-        (said(NOREPLICAS), "unavailable", None),
-        (said("NOAUTH Authentication required."), "denied", None),
-        (said("WRONGPASS invalid username-password pair"), "denied", None),
-        (said("NOPERM this user has no permissions"), "denied", None),
-        (said(OOM), "unavailable", None),
-        (said("ERR max number of clients reached"), "unavailable", None),
-        (said("DENIED Redis is running in protected mode because ..."), "denied", None),
-        (said("CROSSSLOT Keys in request don't hash to the same slot"), "rejected", None),
+        (reply("LOADING Redis is loading the dataset in memory"), "unavailable", None),
+        (reply(MASTERDOWN), "unavailable", None),
+        (reply(READONLY), "unavailable", None),
+        (reply("CLUSTERDOWN The cluster is down"), "unavailable", None),
+        (reply("TRYAGAIN Multiple keys request during rehashing"), "unavailable", None),
+        (reply("ASK 5 127.0.0.1:7"), "unavailable", None),
+        (reply("BUSY Redis is busy running a script"), "unavailable", None),
+        (reply(MISCONF_6), "unavailable", None),
+        (reply(MISCONF_7), "unavailable", None),
+        (reply(NOREPLICAS), "unavailable", None),
+        (reply("NOAUTH Authentication required."), "denied", None),
+        (reply("WRONGPASS invalid username-password pair"), "denied", None),
+        (reply("NOPERM this user has no permissions"), "denied", None),
+        (reply(OOM), "unavailable", None),
+        (reply("ERR max number of clients reached"), "unavailable", None),
+        (reply("DENIED Redis is running in protected mode because ..."), "denied", None),
+        (reply("CROSSSLOT Keys in request don't hash to the same slot"), "rejected", None),
         (too_old("6.0.16"), "rejected", None),
-        (said("NOSCRIPT No matching script. Please use EVAL."), "rejected", None),
-        (said("ERR unknown command"), "rejected", Unknown),
+        (reply("NOSCRIPT No matching script. Please use EVAL."), "rejected", None),
+        (reply("ERR unknown command"), "rejected", Unknown),
         (make_extension_error("ODD".into(), Option::None), "rejected", Unknown),
     ]);
 }
@@ -115,12 +115,12 @@ fn a_refusal_inside_a_script_counts_like_one_outside() {
 #[test]
 fn only_a_replica_sends_the_client_elsewhere() {
     for replica in [READONLY, MASTERDOWN] {
-        assert!(is_replica(&said(replica)), "{replica}");
+        assert!(is_replica(&reply(replica)), "{replica}");
         assert!(is_replica(&inside_6(&format!("-{replica}"))), "{replica}");
         assert!(is_replica(&inside_7(replica)), "{replica}");
     }
     for other in [MISCONF_7, NOREPLICAS, OOM] {
-        assert!(!is_replica(&said(other)), "{other}");
+        assert!(!is_replica(&reply(other)), "{other}");
         assert!(!is_replica(&inside_6(&format!("-{other}"))), "{other}");
     }
 }

@@ -88,7 +88,7 @@ impl Key {
         &self.base[self.start..self.end]
     }
 
-    pub(crate) fn own(&self) -> KeyName<'_> {
+    pub(crate) fn lock_name(&self) -> KeyName<'_> {
         KeyName(self.lock(), b"")
     }
 

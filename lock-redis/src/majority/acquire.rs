@@ -45,7 +45,7 @@ impl Majority {
             match tally.verdict().unwrap_or(Verdict::Contended) {
                 // A grant that has used up half of its TTL is of little use.
                 _ if Clock::Boot.now().since(sent) > request.ttl / 2 => {
-                    return self.give_up(request, &vote, (tally, open), round);
+                    return self.give_up(request, &vote, tally, open, round);
                 }
                 Verdict::Elected => {
                     // Further votes carry the lock through more faults.
@@ -63,7 +63,7 @@ impl Majority {
                     candidate += 1;
                     Clock::Boot.sleep_until(Clock::Boot.now() + jitter(SPLIT)).await;
                 }
-                _ => return self.give_up(request, &vote, (tally, open), round),
+                _ => return self.give_up(request, &vote, tally, open, round),
             }
         }
         // Every round was a near miss.
@@ -101,7 +101,8 @@ impl Majority {
         &self,
         request: &Request,
         vote: &Vote,
-        (tally, mut open): (Tally, Answers<Answer>),
+        tally: Tally,
+        mut open: Answers<Answer>,
         round: u32,
     ) -> io::Result<Option<FencingToken>> {
         let back = self.back(request, vote.attempt, Some(vote.ballot));

@@ -18,9 +18,9 @@ use crate::{
 /// The time limit of a request that only reads.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// What a node says about a name.
+/// What a node answers about a name.
 #[derive(Debug)]
-struct Seen {
+struct NodeAnswer {
     /// The key's content; empty if its type is another one.
     content: Option<Vec<u8>>,
     ttl_left: Option<Duration>,
@@ -33,7 +33,7 @@ impl Majority {
         let key = self.key(name);
         let see = async |number: usize| (number, see(&self.nodes[number], &key).await);
         let mut open: FuturesUnordered<_> = (0..self.nodes.len()).map(see).collect();
-        let (mut votes, mut faults) = (BTreeMap::<_, Vec<Seen>>::new(), Vec::new());
+        let (mut votes, mut faults) = (BTreeMap::<_, Vec<NodeAnswer>>::new(), Vec::new());
         while let Some((number, answer)) = open.next().await {
             match answer {
                 Ok(found) => {
@@ -87,8 +87,8 @@ impl Majority {
     }
 }
 
-async fn see(node: &Arc<Node>, key: &Key) -> Result<Seen, Fault> {
-    let questions = [("GET", key.own()), ("PTTL", key.own()), ("GET", key.fence())];
+async fn see(node: &Arc<Node>, key: &Key) -> Result<NodeAnswer, Fault> {
+    let questions = [("GET", key.lock_name()), ("PTTL", key.lock_name()), ("GET", key.fence())];
     let [get, left, fence] = questions.map(|(what, key)| cmd(what).arg(key).take().into());
     let content = async {
         match node.vote(&get, LIMIT).await {
@@ -102,13 +102,13 @@ async fn see(node: &Arc<Node>, key: &Key) -> Result<Seen, Fault> {
     let (content, left, fence) = answers?;
     let left = int(&left).and_then(|left| u64::try_from(left).ok());
     let fence = bytes(&fence).and_then(|fence| number(&fence)).unwrap_or_default();
-    Ok(Seen { content, ttl_left: left.map(Duration::from_millis), fence })
+    Ok(NodeAnswer { content, ttl_left: left.map(Duration::from_millis), fence })
 }
 
 /// The holder, as the nodes that have voted for it show it.
-fn entry(votes: &[Seen]) -> Option<Entry> {
+fn entry(votes: &[NodeAnswer]) -> Option<Entry> {
     let content = votes.first()?.content.as_ref()?;
-    let fence = votes.iter().map(|seen| seen.fence).max()?;
+    let fence = votes.iter().map(|answer| answer.fence).max()?;
     let entry = match Vote::read(content) {
         Some(vote) => {
             let holder = Holder::new(Some(vote.description), Some(FencingToken::new(fence)));
@@ -117,7 +117,7 @@ fn entry(votes: &[Seen]) -> Option<Entry> {
         None => Entry::new(None, Holder::default()),
     };
     // The lock is over when the last vote that a majority needs is.
-    let mut left: Vec<_> = votes.iter().filter_map(|seen| seen.ttl_left).collect();
+    let mut left: Vec<_> = votes.iter().filter_map(|answer| answer.ttl_left).collect();
     left.sort_unstable();
     let entry = entry.holding();
     Some(match left.first() {

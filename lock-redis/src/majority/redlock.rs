@@ -119,7 +119,7 @@ impl Majority {
         if up.len() < self.needed() {
             return Err(self.not_connected(&faults));
         }
-        self.nodes.iter().for_each(Node::keep);
+        self.nodes.iter().for_each(Node::stay_connected);
         Ok(())
     }
 

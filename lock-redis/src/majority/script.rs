@@ -26,18 +26,18 @@ pub(super) fn all() -> [&'static Lua; 3] {
 
 /// Asks for a vote. The node keeps `candidate` if it is above its last token.
 pub(super) fn acquire(key: &Key, request: &Request, vote: &Vote, candidate: u64) -> Call {
-    let call = Call::new(&ACQUIRE, &[key.own(), key.fence()]).arg(id(vote.attempt));
+    let call = Call::new(&ACQUIRE, &[key.lock_name(), key.fence()]).arg(id(vote.attempt));
     call.arg(vote.ballot).arg(millis(request.ttl)).arg(candidate).arg(vote.text())
 }
 
 /// Renews a vote.
 pub(super) fn renew(key: &Key, attempt: Uuid, ttl: Duration) -> Call {
-    Call::new(&RENEW, &[key.own(), key.fence()]).arg(id(attempt)).arg(millis(ttl))
+    Call::new(&RENEW, &[key.lock_name(), key.fence()]).arg(id(attempt)).arg(millis(ttl))
 }
 
 /// Takes a vote back; without a ballot, whatever its ballot is.
 pub(super) fn release(key: &Key, attempt: Uuid, ballot: Option<u64>) -> Call {
-    Call::new(&RELEASE, &[key.own()]).arg(id(attempt)).arg(ballot.unwrap_or(EVERY_BALLOT))
+    Call::new(&RELEASE, &[key.lock_name()]).arg(id(attempt)).arg(ballot.unwrap_or(EVERY_BALLOT))
 }
 
 /// Whether it may be sent again, after later requests: it makes no vote.

@@ -13,7 +13,7 @@ use crate::{
     config::Mode,
     layout::{key::Key, ticket::Ticket},
     wire::{
-        answer::Seen,
+        answer::AttemptState,
         call,
         script::{self, Member},
     },
@@ -122,12 +122,12 @@ impl Attempt {
         request: &Request,
         period: Duration,
     ) -> Arc<Self> {
-        let own = mode == Mode::Queue && request.holder != this_process();
+        let is_described = mode == Mode::Queue && request.holder != this_process();
         Arc::new(Self {
             progress: Progress::new(ticket.attempt, request, period, None),
             ticket,
             key,
-            description: own.then(|| request.holder.clone()),
+            description: is_described.then(|| request.holder.clone()),
             leads: request.value.is_some() && mode == Mode::Queue,
             kind: request.kind,
             renewals: AtomicU32::new(0),
@@ -183,12 +183,12 @@ impl Attempt {
 
     /// Takes note of a renewal's answer for an attempt that waits, or does not hold alone. Returns
     /// when to ask again, if that is before the next renewal.
-    pub(crate) fn seen(&self, sent: Instant, seen: Seen) -> Option<Instant> {
-        match seen {
-            Seen::Waits(answer) => return self.waits(sent, answer),
-            Seen::Holds(token) => self.holds(sent, token),
-            Seen::Gone => self.gone(),
-            Seen::Failed => {}
+    pub(crate) fn answered(&self, sent: Instant, state: AttemptState) -> Option<Instant> {
+        match state {
+            AttemptState::Waits(answer) => return self.waits(sent, answer),
+            AttemptState::Holds(token) => self.holds(sent, token),
+            AttemptState::Gone => self.gone(),
+            AttemptState::Failed => {}
         }
         None
     }

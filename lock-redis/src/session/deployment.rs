@@ -7,7 +7,7 @@ use lock_core::{Guarantees, Overlap};
 use redis::cmd;
 
 use super::{Session, node::Node};
-use crate::wire::{answer::text, info::Info, sentinel::Place};
+use crate::wire::{answer::text, info::Info, sentinel::Server};
 
 /// Time limit of one question.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -57,19 +57,19 @@ impl Deployment {
         let info = node.connection().map(|connection| connection.info.clone()).unwrap_or_default();
         let connected = info.field("connected_slaves").filter(|_| !info.is_replica());
         let connected = connected.and_then(|count| count.parse().ok());
-        let place = &node.connector.place;
-        let known = match place {
-            Place::Sentinel(sentinels) => sentinels.replicas().await.ok(),
-            Place::Member(_) => node.replicas_in_cluster().await,
-            Place::Fixed(_) => None,
+        let server = &node.connector.server;
+        let known = match server {
+            Server::Sentinel(sentinels) => sentinels.replicas().await.ok(),
+            Server::Member(_) => node.replicas_in_cluster().await,
+            Server::Fixed(_) => None,
         };
         Self {
             settings: settings_in(&info).chain(configured.into_iter().flatten()).collect(),
             is_replica: info.is_replica(),
             replicas: connected.max(known),
             are_all: known.is_some(),
-            fails_over: !matches!(place, Place::Fixed(_)),
-            sentinel: matches!(place, Place::Sentinel(_)),
+            fails_over: !matches!(server, Server::Fixed(_)),
+            sentinel: matches!(server, Server::Sentinel(_)),
         }
     }
 
@@ -169,8 +169,8 @@ fn replicas_in(nodes: &str) -> Option<usize> {
 /// Returns what `INFO` says about the settings: more users may ask for it than for `CONFIG`.
 fn settings_in(info: &Info) -> impl Iterator<Item = (String, String)> {
     let appends = info.keeps_data().map(|keeps| if keeps { "yes" } else { "no" });
-    let told = [("maxmemory-policy", info.field("maxmemory_policy")), ("appendonly", appends)];
-    told.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
+    let settings = [("maxmemory-policy", info.field("maxmemory_policy")), ("appendonly", appends)];
+    settings.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
 }
 
 #[cfg(test)]
@@ -211,8 +211,8 @@ mod tests {
 
     #[test]
     fn info_tells_what_config_may_not() {
-        let told = "# Memory\r\nmaxmemory_policy:allkeys-lru\r\naof_enabled:0\r\n";
-        let settings = settings_in(&told.into()).collect();
+        let info = "# Memory\r\nmaxmemory_policy:allkeys-lru\r\naof_enabled:0\r\n";
+        let settings = settings_in(&info.into()).collect();
         let found = Deployment { settings, ..Deployment::default() }.cautions(0);
         assert!(found[0].contains("allkeys-lru") && found[1].contains("appendonly"), "{found:?}");
     }

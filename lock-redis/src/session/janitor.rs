@@ -17,7 +17,7 @@ use super::{Session, attempt::Attempt, node::Node, retry::Effort};
 use crate::{
     error::{self, STORE},
     wire::{
-        answer::{self, Seen},
+        answer::{self, AttemptState},
         script,
     },
 };
@@ -48,7 +48,7 @@ impl Waits for Session {
         }
         let (reply, answer) = oneshot::channel();
         let departure = Departure { what: attempt.clone(), count: 1, deadline, reply: Some(reply) };
-        let leaving = Arc::new(Leaving { session: self.clone(), node: node.clone() });
+        let leaving = Arc::new(Remover { session: self.clone(), node: node.clone() });
         if let Some(sending) = Sending::admit(&leaving, departure, 1) {
             tokio::spawn(sending.run_all());
         }
@@ -74,13 +74,13 @@ impl Session {
         let request = script::renew(&[], &[attempt.counted_member_by_hand(deadline)], &attempt.key);
         let effort = Effort::urgent("renew", attempt.patience(), deadline);
         let outcome = self.insist(&request, effort, |value| answer::renewed(value, 0)).await;
-        let (sent, (_, seen)) = outcome.answer?;
-        match seen[..] {
-            [Seen::Holds(token)] => {
+        let (sent, (_, states)) = outcome.answer?;
+        match states[..] {
+            [AttemptState::Holds(token)] => {
                 attempt.renewed_by_hand(sent, token);
                 return Ok(Some((sent, token)));
             }
-            [Seen::Waits(answer)] => self.ask(attempt, attempt.waits_again(sent, answer)),
+            [AttemptState::Waits(answer)] => self.ask(attempt, attempt.waits_again(sent, answer)),
             _ => {}
         }
         Ok(None)
@@ -95,12 +95,12 @@ impl Session {
 
 /// What leaves a node. One that does not answer holds up no release at the others.
 #[derive(Debug)]
-struct Leaving {
+struct Remover {
     session: Arc<Session>,
     node: Arc<Node>,
 }
 
-impl Removes for Leaving {
+impl Removes for Remover {
     type Leaving = Arc<Attempt>;
 
     fn departures(&self) -> &Departures<Arc<Attempt>> {
@@ -116,13 +116,17 @@ impl Removes for Leaving {
     }
 }
 
-impl Leaving {
+impl Remover {
     /// Removes attempts of one server, or of one slot.
     async fn remove_part(&self, leaving: Vec<Departure<Arc<Attempt>>>) {
         let Some(deadline) = leaving.iter().map(|one| one.deadline).min() else { return };
         let limit = leaving.iter().map(|one| one.what.patience()).min().unwrap_or_default();
         let Some(first) = leaving.first().map(|one| &one.what.key) else { return };
-        let attempts = leaving.iter().map(|one| (&one.what.key, &one.what.ticket, one.what.leads));
+        let attempts = leaving.iter().map(|one| script::Leaving {
+            key: &one.what.key,
+            ticket: &one.what.ticket,
+            leads: one.what.leads,
+        });
         let attempts: Vec<_> = attempts.collect();
         let request = script::release_all(&attempts, first);
         let read = |value: &_| answer::released(value, leaving.len());

@@ -4,7 +4,6 @@ pub(crate) mod attempt;
 mod book;
 mod deployment;
 mod description;
-mod due;
 mod janitor;
 mod moving;
 pub(crate) mod node;
@@ -18,6 +17,7 @@ mod sentinel;
 pub(crate) mod slots;
 mod start;
 mod takeover;
+mod to_renew;
 
 use std::{
     fmt,

@@ -48,7 +48,7 @@ impl Session {
         let sent = Clock::Boot.now();
         match attempt.role(sent) {
             Some(Role::Holds) => {
-                let mine = is_one(&self.keep(attempt, "mine", None).await?);
+                let mine = is_one(&self.renew_key(attempt, "mine", None).await?);
                 attempt.renewed_alone(sent, mine);
                 Ok(true)
             }
@@ -68,17 +68,17 @@ impl Session {
     /// Renews an attempt that may hold beside others. A member of a group must be in all three keys
     /// of the group; each of them names the group, or the member.
     async fn keep_shared(self: &Arc<Self>, attempt: &Attempt) -> Result<bool, Failure> {
-        let lock = self.keep(attempt, "lock", None).await?;
+        let lock = self.renew_key(attempt, "lock", None).await?;
         let Some(group) = answer::bytes(&lock) else {
             let mine = is_one(&lock);
             if mine && attempt.leads {
                 // Without its value it leads all the same.
-                self.keep(attempt, "leader", None).await?;
+                self.renew_key(attempt, "leader", None).await?;
             }
             return Ok(mine);
         };
-        let members = self.keep(attempt, "members", Some(&group));
-        let (members, holders) = join(members, self.keep(attempt, "holders", None)).await;
+        let members = self.renew_key(attempt, "members", Some(&group));
+        let (members, holders) = join(members, self.renew_key(attempt, "holders", None)).await;
         Ok(is_one(&members?) && is_one(&holders?))
     }
 
@@ -87,7 +87,7 @@ impl Session {
         attempt: &Attempt,
         sent: Instant,
     ) -> Result<bool, Failure> {
-        let found = is_one(&self.keep(attempt, "waiting", None).await?);
+        let found = is_one(&self.renew_key(attempt, "waiting", None).await?);
         if found {
             self.ask(attempt, attempt.kept_waiting(sent));
         }
@@ -95,13 +95,13 @@ impl Session {
     }
 
     /// Renews an attempt in one key, which is at one of two nodes.
-    async fn keep(
+    async fn renew_key(
         self: &Arc<Self>,
         attempt: &Attempt,
         what: &str,
         group: Option<&[u8]>,
     ) -> Result<Value, Failure> {
-        let make = || script::keep(attempt.counted_member().0, what, group);
+        let make = || script::renew_key(attempt.counted_member().0, what, group);
         let (mut request, limit) = (make(), attempt.patience());
         let answer = match self.call(&request, None, limit).await {
             Err(Failure::Refused(moved)) => {

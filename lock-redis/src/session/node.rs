@@ -18,7 +18,7 @@ use lock_core::{
 use redis::{RedisError, Value};
 use tokio::sync::{Notify, Semaphore};
 
-use super::due::Due;
+use super::to_renew::ToRenew;
 pub(crate) use crate::wire::line::Link;
 use crate::{
     config::Address,
@@ -54,7 +54,7 @@ pub(crate) struct Node {
     /// The data of the last server.
     data: Mutex<Option<Data>>,
     /// The attempts that are to be renewed there now.
-    pub(super) due: Due,
+    pub(super) to_renew: ToRenew,
     /// Permits of releases with a request each.
     pub(super) alone: Semaphore,
     /// The other releases.
@@ -79,7 +79,7 @@ impl Node {
             has_served: AtomicBool::new(false),
             may_be_back: Notify::new(),
             data: Mutex::default(),
-            due: Due::default(),
+            to_renew: ToRenew::default(),
             alone: Semaphore::new(ALONE),
             departures: Departures::default(),
         }

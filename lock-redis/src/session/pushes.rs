@@ -31,13 +31,13 @@ impl Session {
                 node.lose(number, error.into());
             }
             (PushKind::Message, [Value::BulkString(channel), Value::BulkString(payload)]) => {
-                self.told(node, channel, payload);
+                self.deliver(node, channel, payload);
             }
             _ => {}
         }
     }
 
-    fn told(self: &Arc<Self>, node: &Node, channel: &[u8], payload: &[u8]) {
+    fn deliver(self: &Arc<Self>, node: &Node, channel: &[u8], payload: &[u8]) {
         if self.observers.hint(channel) {
             return;
         }

@@ -22,7 +22,7 @@ use crate::{
     config::Mode,
     error::{self, STORE},
     wire::{
-        answer::{self, Seen},
+        answer::{self, AttemptState},
         failure::Failure,
         script,
     },
@@ -46,7 +46,7 @@ struct Part<'a> {
 
 /// Renews what is due at a node, until nothing is.
 async fn renew_at(session: Arc<Session>, node: Arc<Node>) {
-    while let Some(attempts) = node.due.take(Clock::Boot.now()) {
+    while let Some(attempts) = node.to_renew.take(Clock::Boot.now()) {
         let (held, renewed) = session.renew_all(&attempts).await;
         let Err(failure) = renewed else {
             node.reach.renewed(STORE, held);
@@ -54,7 +54,7 @@ async fn renew_at(session: Arc<Session>, node: Arc<Node>) {
         };
         // What one request lacks is not the fault of the others.
         if !matches!(failure, Failure::Refused(_) | Failure::Short(_)) {
-            node.due.clear();
+            node.to_renew.clear();
         }
         session.renewal_failed(&node, &failure);
     }
@@ -77,7 +77,7 @@ impl Session {
         let attempts = self.book().take_due(Clock::Boot.now());
         for attempt in attempts {
             let node = self.routes.of(attempt.key.lock());
-            if node.due.add(attempt) {
+            if node.to_renew.add(attempt) {
                 tokio::spawn(renew_at(self.clone(), node));
             }
         }
@@ -129,7 +129,7 @@ impl Session {
         let counted: Vec<_> = others.iter().map(|attempt| attempt.counted_member()).collect();
         let request = script::renew(&holding, &counted, &first.key);
         let Answer { value, short } = self.call(&request, None, limit.unwrap_or_default()).await?;
-        let Some((renewed, seen)) = answer::renewed(&value, alone.len()) else { return Ok(()) };
+        let Some((renewed, states)) = answer::renewed(&value, alone.len()) else { return Ok(()) };
         // Without enough replicas, bad news counts, and good news does not.
         for (attempt, mine) in alone.iter().zip(renewed) {
             if short.is_none() || !mine {
@@ -137,11 +137,11 @@ impl Session {
             }
         }
         let mut failed = None::<&Arc<Attempt>>;
-        for (attempt, seen) in others.iter().zip(seen) {
-            match seen {
-                Seen::Holds(_) if short.is_some() => {}
-                Seen::Failed => failed = Some(attempt),
-                seen => self.saw(attempt, sent, seen),
+        for (attempt, state) in others.iter().zip(states) {
+            match state {
+                AttemptState::Holds(_) if short.is_some() => {}
+                AttemptState::Failed => failed = Some(attempt),
+                state => self.answered(attempt, sent, state),
             }
         }
         if let Some(attempt) = failed {
@@ -150,8 +150,8 @@ impl Session {
             let sent = Clock::Boot.now();
             let answer = self.call(&request, None, attempt.patience()).await?;
             let value = answer.counted(&request)?;
-            if let Some((_, seen)) = answer::renewed(&value, 0) {
-                seen.into_iter().for_each(|seen| self.saw(attempt, sent, seen));
+            if let Some((_, states)) = answer::renewed(&value, 0) {
+                states.into_iter().for_each(|state| self.answered(attempt, sent, state));
             }
         }
         let waits = |attempt: &&Arc<Attempt>| attempt.is_waiting();
@@ -161,9 +161,9 @@ impl Session {
         }
     }
 
-    fn saw(self: &Arc<Self>, attempt: &Arc<Attempt>, sent: Instant, seen: Seen) {
-        let knows_it = attempt.is_held() && seen != Seen::Gone;
-        self.ask(attempt, attempt.seen(sent, seen));
+    fn answered(self: &Arc<Self>, attempt: &Arc<Attempt>, sent: Instant, state: AttemptState) {
+        let knows_it = attempt.is_held() && state != AttemptState::Gone;
+        self.ask(attempt, attempt.answered(sent, state));
         if knows_it && attempt.is_lost() {
             // The server that took over has it in its queue, or has granted it anew.
             self.clean_up(attempt);

@@ -163,15 +163,15 @@ mod tests {
 
     #[test]
     fn signs_of_this_service_are_read() {
-        let said =
+        let sign =
             |channel: &str, message: &str| read(channel.as_bytes(), message.as_bytes(), "lab");
-        assert_eq!(said("+odown", "master lab 10.0.0.1 7 #quorum 2/2"), Some(Sign::Dead));
-        assert_eq!(said("-odown", "master lab 10.0.0.1 7"), Some(Sign::Lives));
+        assert_eq!(sign("+odown", "master lab 10.0.0.1 7 #quorum 2/2"), Some(Sign::Dead));
+        assert_eq!(sign("-odown", "master lab 10.0.0.1 7"), Some(Sign::Lives));
         let new = Sign::Primary(Address::new("10.0.0.2", 8));
         let promoted = "slave 10.0.0.2:8 10.0.0.2 8 @ lab 10.0.0.1 7";
-        assert_eq!(said("+promoted-slave", promoted).as_ref(), Some(&new));
-        assert_eq!(said("+switch-master", "lab 10.0.0.1 7 10.0.0.2 8"), Some(new));
-        assert_eq!(said("+switch-master", "other 10.0.0.1 7 10.0.0.2 8"), None);
-        assert_eq!(said("+odown", "slave lab 10.0.0.1 7 @ lab"), None);
+        assert_eq!(sign("+promoted-slave", promoted).as_ref(), Some(&new));
+        assert_eq!(sign("+switch-master", "lab 10.0.0.1 7 10.0.0.2 8"), Some(new));
+        assert_eq!(sign("+switch-master", "other 10.0.0.1 7 10.0.0.2 8"), None);
+        assert_eq!(sign("+odown", "slave lab 10.0.0.1 7 @ lab"), None);
     }
 }

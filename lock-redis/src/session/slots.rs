@@ -24,7 +24,7 @@ use crate::{
         connection::Connector,
         dial::Dial,
         lua::Lua,
-        sentinel::Place,
+        sentinel::Server,
         slots::{self, SLOTS, Shard},
     },
 };
@@ -81,7 +81,7 @@ impl Make {
     fn node(&self, address: &Address) -> Arc<Node> {
         let connector = Connector {
             dial: self.dial.clone(),
-            place: Place::Member(address.clone()),
+            server: Server::Member(address.clone()),
             scripts: self.scripts,
             channel: self.channel.clone(),
             replicas: self.replicas,

@@ -35,7 +35,7 @@ use crate::{
         connection::Connector,
         dial::Dial,
         lua::usual,
-        sentinel::{Place, Sentinels},
+        sentinel::{Sentinels, Server},
     },
 };
 
@@ -59,7 +59,7 @@ impl Session {
         session.connect_all().await.map_err(connect)?;
         for node in session.routes.all() {
             session.keep_connected(&node);
-            if let Place::Sentinel(sentinels) = &node.connector.place {
+            if let Server::Sentinel(sentinels) = &node.connector.server {
                 session.listen_to(sentinels, &node);
             }
         }
@@ -139,12 +139,12 @@ async fn routes(config: &RedisConfig, id: &str, reach: Reach) -> Result<Routes> 
     let (dial, scripts) = (Dial::new(config)?, usual());
     let channel = (config.mode == Mode::Queue).then(|| format!("distlock:{id}"));
     let (replicas, numbers) = (config.wait_replicas, Arc::default());
-    let place = match &config.target {
-        Target::Server(address) => Place::Fixed(address.clone()),
+    let server = match &config.target {
+        Target::Server(address) => Server::Fixed(address.clone()),
         Target::Sentinel { sentinels, service } => {
             let dial = Dial::of_sentinels(config)?;
             let sentinels = Sentinels::new(dial, sentinels.clone(), service.clone());
-            Place::Sentinel(Arc::new(sentinels))
+            Server::Sentinel(Arc::new(sentinels))
         }
         Target::Cluster { nodes } => {
             let make = Make { dial, scripts, channel, replicas, reach, numbers };
@@ -152,7 +152,7 @@ async fn routes(config: &RedisConfig, id: &str, reach: Reach) -> Result<Routes> 
             return Ok(Routes::Slots(Arc::new(slots)));
         }
     };
-    let connector = Connector { dial, place, scripts, channel, replicas };
+    let connector = Connector { dial, server, scripts, channel, replicas };
     Ok(Routes::One(Arc::new(Node::new(connector, reach, numbers))))
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Waits {
 
 /// The answer of ROUND for an attempt that waits, or does not hold alone.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Seen {
+pub(crate) enum AttemptState {
     Gone,
     Waits(Waits),
     Holds(u64),
@@ -65,10 +65,13 @@ pub(crate) fn acquired_all(value: &Value) -> Option<Option<Vec<u64>>> {
 }
 
 /// Reads per attempt that holds alone whether it was renewed, and for each other one its state.
-pub(crate) fn renewed(value: &Value, held: usize) -> Option<(Vec<bool>, Vec<Seen>)> {
+pub(crate) fn renewed(value: &Value, held: usize) -> Option<(Vec<bool>, Vec<AttemptState>)> {
     let answer = numbers(value)?;
-    let (renewed, seen) = answer.split_at_checked(held)?;
-    Some((renewed.iter().map(|n| *n == 1).collect(), seen.chunks_exact(4).map(seen_in).collect()))
+    let (renewed, states) = answer.split_at_checked(held)?;
+    Some((
+        renewed.iter().map(|n| *n == 1).collect(),
+        states.chunks_exact(4).map(state_in).collect(),
+    ))
 }
 
 /// Reads per attempt whether it is gone.
@@ -81,16 +84,16 @@ pub(crate) fn released(value: &Value, count: usize) -> Option<Vec<bool>> {
     Some(answer.into_iter().map(|gone| gone == 1).collect())
 }
 
-fn seen_in(four: &[i64]) -> Seen {
+fn state_in(four: &[i64]) -> AttemptState {
     match *four {
-        [3, token, ..] => Seen::Holds(token.unsigned_abs()),
-        [0, ..] => Seen::Gone,
-        [2, ..] => Seen::Failed,
+        [3, token, ..] => AttemptState::Holds(token.unsigned_abs()),
+        [0, ..] => AttemptState::Gone,
+        [2, ..] => AttemptState::Failed,
         [state @ ..=1, fence, pttl, first] => {
             let mark = if state < 0 { -state } else { 0 };
-            Seen::Waits(waits(fence, pttl, (first == 1).then_some(1), mark))
+            AttemptState::Waits(waits(fence, pttl, (first == 1).then_some(1), mark))
         }
-        _ => Seen::Gone,
+        _ => AttemptState::Gone,
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind, ToRedisArgs, Value};
 
-use super::lua::{ACQUIRE, KEEP, Lua, ROUND};
+use super::lua::{ACQUIRE, Lua, RENEW_KEY, ROUND};
 use crate::layout::key::KeyName;
 
 /// A command, and the script that it calls: a server that lacks it gets it first.
@@ -44,7 +44,7 @@ impl Call {
 
     /// Whether it is a renewal.
     pub(super) fn renews(&self) -> bool {
-        self.calls(&ROUND) || self.calls(&KEEP)
+        self.calls(&ROUND) || self.calls(&RENEW_KEY)
     }
 
     /// Whether it may grant or renew a lock, or give it to another attempt.

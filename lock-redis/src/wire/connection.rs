@@ -21,7 +21,7 @@ use crate::{
         info::Info,
         lua::Lua,
         pipe::Pipe,
-        sentinel::Place,
+        sentinel::Server,
         waited::Waited,
     },
 };
@@ -36,7 +36,7 @@ pub(crate) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
 #[derive(Debug)]
 pub(crate) struct Connector {
     pub(crate) dial: Dial,
-    pub(crate) place: Place,
+    pub(crate) server: Server,
     /// The scripts of an uncontended lock.
     pub(crate) scripts: [&'static Lua; 3],
     /// The channel of the client's pushes, if it wants any.
@@ -71,10 +71,10 @@ impl Connector {
         on_push: OnPush,
     ) -> RedisResult<Connection> {
         let attempt = async {
-            let address = self.place.find().await?;
+            let address = self.server.find().await?;
             match self.connect_to(&address, number, previous, &on_push).await {
                 Err(error) if !error::is_login_refused(&error) => {
-                    let Some(other) = self.place.find_other(&address).await else {
+                    let Some(other) = self.server.find_other(&address).await else {
                         return Err(error);
                     };
                     self.connect_to(&other, number, previous, &on_push).await
@@ -100,7 +100,7 @@ impl Connector {
         if let Some(version) = info.too_old() {
             return Err(error::too_old(version));
         }
-        if info.is_replica() && matches!(self.place, Place::Sentinel(_)) {
+        if info.is_replica() && matches!(self.server, Server::Sentinel(_)) {
             return Err(error::not_the_primary(address));
         }
         if let Some(channel) = &self.channel {
@@ -159,7 +159,7 @@ impl Connector {
     /// Refuses a server that cannot keep locks. Loads the scripts of an uncontended lock unless the
     /// server has them. Other scripts are loaded when they are called first.
     async fn check(&self, pipe: &Pipe) -> RedisResult<()> {
-        let in_cluster = matches!(self.place, Place::Member(_));
+        let in_cluster = matches!(self.server, Server::Member(_));
         let exist = cmd("SCRIPT").arg("EXISTS").arg(&self.scripts.map(Lua::hash)).take();
         // The protocol that it has already: Redis 6.0 does not answer without one.
         let hello = cmd("HELLO").arg(if self.channel.is_none() { 2 } else { 3 }).take();

@@ -84,11 +84,12 @@ impl Line {
         });
     }
 
-    /// Gives up the connection with this number, unless it was given up before; first it is `told`.
-    pub(crate) fn lose(&self, number: u64, error: RedisError, told: impl FnOnce(&RedisError)) {
+    /// Gives up the connection with this number, unless it was given up before. First `tell`
+    /// gets the error.
+    pub(crate) fn lose(&self, number: u64, error: RedisError, tell: impl FnOnce(&RedisError)) {
         self.link.send_if_modified(|link| match link {
             Link::Up(connection) if connection.number == number => {
-                told(&error);
+                tell(&error);
                 *link = Link::Down(error, connection.peers.clone());
                 true
             }

@@ -70,7 +70,7 @@ scripts! { gaining:
     ACQUIRE = "acquire.lua",
     ACQUIRE_ALL = "acquire_all.lua",
     ROUND = "round.lua",
-    KEEP = "keep.lua",
+    RENEW_KEY = "renew_key.lua",
     CONVERT = "convert.lua",
     DETACH = "detach.lua",
 }

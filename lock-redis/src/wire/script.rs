@@ -8,8 +8,8 @@ use uuid::Uuid;
 use super::{
     call::{Call, Request, millis},
     lua::{
-        ACQUIRE, ACQUIRE_ALL, CONVERT, DETACH, FLOOR, KEEP, Lua, PUBLISH, READ, RELEASE, REVOKE,
-        ROUND,
+        ACQUIRE, ACQUIRE_ALL, CONVERT, DETACH, FLOOR, Lua, PUBLISH, READ, RELEASE, RENEW_KEY,
+        REVOKE, ROUND,
     },
 };
 use crate::layout::{
@@ -26,12 +26,12 @@ fn with_floor<'a>(script: &'static Lua, of: &'a Key, keys: &[KeyName<'a>]) -> Re
 
 /// Calls a script whose keys are a name's lock, its queue and the token floor.
 fn of_name<'a>(script: &'static Lua, key: &'a Key) -> Request<'a> {
-    with_floor(script, key, &[key.own(), key.queue(), key.floor()])
+    with_floor(script, key, &[key.lock_name(), key.queue(), key.floor()])
 }
 
 /// The lock and the queue of each name.
 fn of_names<'a>(names: impl Iterator<Item = &'a Key>) -> impl Iterator<Item = KeyName<'a>> {
-    names.flat_map(|key| [key.own(), key.queue()])
+    names.flat_map(|key| [key.lock_name(), key.queue()])
 }
 
 /// An attempt in a request.
@@ -50,7 +50,7 @@ pub(crate) fn acquire<'a>(
     word: &str,
     description: Option<&[u8]>,
 ) -> Request<'a> {
-    let keys = [key.own(), key.queue(), key.fence(), key.floor()];
+    let keys = [key.lock_name(), key.queue(), key.fence(), key.floor()];
     let word = (word != EXCLUSIVE || description.is_some()).then_some(word);
     let waits = match wait {
         Wait::Try => Some("0"),
@@ -79,7 +79,7 @@ pub(crate) fn release<'a>(
     described: bool,
     leads: bool,
 ) -> Request<'a> {
-    let keys = [key.own(), key.queue(), key.waiting(), key.floor()];
+    let keys = [key.lock_name(), key.queue(), key.waiting(), key.floor()];
     let request = match described && !leads {
         true => with_floor(&RELEASE, key, &keys),
         false => of_name(&RELEASE, key),
@@ -87,14 +87,18 @@ pub(crate) fn release<'a>(
     request.arg(ticket.text()).arg(leads.then_some(1))
 }
 
-/// An attempt that is removed, and whether it leads.
-pub(crate) type Leaving<'a> = (&'a Key, &'a Ticket, bool);
+/// An attempt that is removed.
+pub(crate) struct Leaving<'a> {
+    pub(crate) key: &'a Key,
+    pub(crate) ticket: &'a Ticket,
+    pub(crate) leads: bool,
+}
 
 /// Same as [`release`], for many attempts.
 pub(crate) fn release_all<'a>(attempts: &[Leaving<'a>], first: &'a Key) -> Request<'a> {
-    let keys = of_names(attempts.iter().map(|(key, ..)| *key)).chain([first.floor()]);
+    let keys = of_names(attempts.iter().map(|attempt| attempt.key)).chain([first.floor()]);
     let mut request = with_floor(&RELEASE, first, &keys.collect::<Vec<_>>());
-    for (_, ticket, leads) in attempts {
+    for Leaving { ticket, leads, .. } in attempts {
         request = request.arg(ticket.text()).arg(u8::from(*leads));
     }
     request
@@ -124,7 +128,7 @@ pub(crate) fn renew<'a>(
     others: &[(Member<'a>, u32)],
     first: &'a Key,
 ) -> Request<'a> {
-    let mut keys: Vec<_> = alone.iter().map(|member| member.key.own()).collect();
+    let mut keys: Vec<_> = alone.iter().map(|member| member.key.lock_name()).collect();
     keys.extend(of_names(others.iter().map(|(member, _)| member.key)));
     keys.push(first.floor());
     let mut request = with_floor(&ROUND, first, &keys).arg(alone.len());
@@ -139,7 +143,7 @@ pub(crate) fn renew<'a>(
 
 /// Renews an attempt in one key of its name: `lock`, or `mine` if it holds it alone, `members` with
 /// the lock's value as `group`, `holders`, `leader`, or `waiting`.
-pub(crate) fn keep<'a>(
+pub(crate) fn renew_key<'a>(
     Member { key, ticket, ttl }: Member<'a>,
     what: &str,
     group: Option<&[u8]>,
@@ -149,9 +153,9 @@ pub(crate) fn keep<'a>(
         "holders" => key.holders(),
         "leader" => key.leader(),
         "waiting" => key.waiting(),
-        _ => key.own(),
+        _ => key.lock_name(),
     };
-    let request = Request { call: Call::new(&KEEP, &[name]), key: key.lock(), floor: None };
+    let request = Request { call: Call::new(&RENEW_KEY, &[name]), key: key.lock(), floor: None };
     request.arg(ticket.text()).arg(millis(ttl)).arg(what).arg(group)
 }
 
@@ -172,7 +176,7 @@ pub(crate) fn detach<'a>(
     token: FencingToken,
     description: Option<&str>,
 ) -> Request<'a> {
-    let keys = [key.own(), key.fence(), key.waiting(), key.floor()];
+    let keys = [key.lock_name(), key.fence(), key.waiting(), key.floor()];
     let request = with_floor(&DETACH, key, &keys).arg(from).arg(ticket.text());
     request.arg(millis(ttl)).arg(token.value()).arg(description)
 }

@@ -167,7 +167,7 @@ fn error(what: String) -> RedisError {
 
 /// How the server of a connection is found.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum Server {
     /// It is always the same one.
     Fixed(Address),
     /// It is the one that the sentinels name.
@@ -176,7 +176,7 @@ pub(crate) enum Place {
     Member(Address),
 }
 
-impl Place {
+impl Server {
     /// Finds the server.
     pub(crate) async fn find(&self) -> RedisResult<Address> {
         match self {

@@ -31,7 +31,7 @@ use crate::{
         dial::Dial,
         failure::Failure,
         line::{Line, Link},
-        sentinel::Place,
+        sentinel::Server,
     },
 };
 
@@ -63,15 +63,15 @@ impl Deref for Node {
 impl Node {
     /// The node with this number in the list, not connected yet.
     pub(super) fn new(address: Address, number: usize, dial: Dial, runs: Arc<Runs>) -> Arc<Self> {
-        let (scripts, place) = (script::all(), Place::Fixed(address.clone()));
-        let connector = Connector { dial, place, scripts, channel: None, replicas: 0 };
+        let (scripts, server) = (script::all(), Server::Fixed(address.clone()));
+        let connector = Connector { dial, server, scripts, channel: None, replicas: 0 };
         let line = Line::new(connector, Arc::default());
         let (is_probed, debts) = Default::default();
         Arc::new(Self { line, address, number, runs, is_probed, debts })
     }
 
     /// Keeps the node connected until it is dropped or closed.
-    pub(super) fn keep(self: &Arc<Self>) {
+    pub(super) fn stay_connected(self: &Arc<Self>) {
         tokio::spawn(keep_connected(Arc::downgrade(self), self.link()));
     }
 

@@ -117,7 +117,7 @@ fn three_times_a_day_a_renewal_keeps_the_last_token_too() {
     attempt.renewed_alone(later - TTL, true);
     assert_eq!(attempt.role(later - Duration::from_secs(1)), Some(Role::Holds));
     assert_eq!(attempt.role(later), Some(Role::Shares));
-    attempt.seen(later, Seen::Holds(7));
+    attempt.answered(later, AttemptState::Holds(7));
     assert_eq!(attempt.role(later + TTL / 3), Some(Role::Holds));
 }
 
@@ -150,9 +150,9 @@ fn a_round_that_was_asked_before_a_downgrade_loses_nothing() {
     assert_eq!(attempt.role(sent + TTL / 5), Some(Role::Shares));
     attempt.renewed_alone(sent + TTL / 3, false);
     assert!(!validity.has_ended());
-    attempt.seen(sent + TTL / 3, Seen::Holds(7));
+    attempt.answered(sent + TTL / 3, AttemptState::Holds(7));
     assert_eq!(validity.until(), safe_until(sent + TTL / 3, TTL));
-    attempt.seen(sent + TTL / 2, Seen::Gone);
+    attempt.answered(sent + TTL / 2, AttemptState::Gone);
     assert_eq!(validity.loss(), Some(LossReason::EntryGone));
 }
 
@@ -252,16 +252,16 @@ fn a_holder_in_each_state_of_doubt_learns_what_it_must() {
                 (attempt, validity)
             };
             let (found, validity) = held();
-            found.seen(later, Seen::Holds(7));
+            found.answered(later, AttemptState::Holds(7));
             assert_eq!(validity.until(), safe_until(if doubted { renewed } else { later }, TTL));
             assert_eq!(found.is_missing(), doubted && missing.is_some());
             found.settle();
             assert_eq!(validity.until(), safe_until(later, TTL));
             let (gone, validity) = held();
-            gone.seen(later, Seen::Gone);
+            gone.answered(later, AttemptState::Gone);
             assert_eq!(validity.loss(), missing.or(Some(LossReason::EntryGone)));
             let (queued, validity) = held();
-            queued.seen(later, Seen::Waits(answer(6)));
+            queued.answered(later, AttemptState::Waits(answer(6)));
             assert_eq!(validity.loss(), missing);
         }
     }
@@ -314,7 +314,7 @@ fn a_young_grant_is_renewed_at_once_when_its_server_is_doubted() {
         assert_eq!(attempt.role(sent), None);
         attempt.doubt(sent);
         assert!(attempt.role(sent).is_some());
-        attempt.seen(sent + TTL / 100, Seen::Holds(7));
+        attempt.answered(sent + TTL / 100, AttemptState::Holds(7));
         // The grant itself counts now, and what confirms it does not yet.
         assert_eq!(validity.until(), safe_until(sent, TTL));
         assert_eq!(attempt.role(sent), None);
@@ -328,7 +328,7 @@ fn after_a_reconnect_a_young_hold_is_looked_for() {
     let validity = attempt.hold(sent, 7).unwrap();
     attempt.check(sent);
     assert_eq!(attempt.role(sent), Some(Role::Shares));
-    attempt.seen(sent + TTL / 100, Seen::Holds(7));
+    attempt.answered(sent + TTL / 100, AttemptState::Holds(7));
     assert_eq!(attempt.role(sent + TTL / 100), None);
     attempt.check(sent + TTL / 100);
     attempt.gone();
@@ -342,9 +342,9 @@ fn a_server_that_took_over_and_only_knows_the_wait_loses_the_hold() {
     let validity = attempt.hold(sent, 7).unwrap();
     attempt.taken_over(sent + TTL / 3);
     // Asked at the old server.
-    attempt.seen(sent, Seen::Waits(answer(6)));
+    attempt.answered(sent, AttemptState::Waits(answer(6)));
     assert_eq!(validity.loss(), None);
-    attempt.seen(sent + TTL / 3, Seen::Waits(answer(6)));
+    attempt.answered(sent + TTL / 3, AttemptState::Waits(answer(6)));
     assert_eq!(validity.loss(), Some(LossReason::Failover));
 }
 
@@ -380,7 +380,7 @@ fn a_server_that_took_over_and_granted_anew_loses_the_hold() {
             // Only this answer tells the token.
             assert_eq!(attempt.role(sent), Some(Role::Shares));
         }
-        attempt.seen(sent + TTL / 3, Seen::Holds(token));
+        attempt.answered(sent + TTL / 3, AttemptState::Holds(token));
         assert_eq!(validity.loss(), loss);
     }
 }

@@ -19,34 +19,34 @@ const OTHER: usize = 5;
 /// The attempts that are due at a node. One task at a time renews them, so a node that does not
 /// answer holds up its own attempts and no others.
 #[derive(Debug, Default)]
-pub(super) struct Due(Mutex<State>);
+pub(super) struct ToRenew(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    order: BTreeMap<Place, Arc<Attempt>>,
-    places: HashMap<Uuid, Place>,
+    attempts: BTreeMap<Order, Arc<Attempt>>,
+    orders: HashMap<Uuid, Order>,
     added: u64,
     is_renewing: bool,
 }
 
 /// Whether it waits, and its number: holders come first, whatever else is due. A lock that falls due
 /// while a crowd of waiters is renewed is in the next request.
-type Place = (bool, u64);
+type Order = (bool, u64);
 
-impl Due {
+impl ToRenew {
     /// Adds an attempt. Returns whether the caller must start a task that [takes](Self::take).
     #[must_use]
     pub(super) fn add(&self, attempt: Arc<Attempt>) -> bool {
         let waits = attempt.is_waiting();
         let mut state = lock(&self.0);
-        let known = state.places.get(&attempt.id).copied();
+        let known = state.orders.get(&attempt.id).copied();
         // One that waited, and holds now, does not stay behind those that wait.
         if known.is_none_or(|(waited, _)| waited && !waits) {
-            known.map(|place| state.order.remove(&place));
+            known.map(|order| state.attempts.remove(&order));
             state.added += 1;
-            let place = (waits, state.added);
-            state.places.insert(attempt.id, place);
-            state.order.insert(place, attempt);
+            let order = (waits, state.added);
+            state.orders.insert(attempt.id, order);
+            state.attempts.insert(order, attempt);
         }
         !std::mem::replace(&mut state.is_renewing, true)
     }
@@ -56,7 +56,7 @@ impl Due {
     pub(super) fn take(&self, now: Instant) -> Option<Vec<(Role, Arc<Attempt>)>> {
         let mut state = lock(&self.0);
         let (mut taken, mut room) = (Vec::new(), CHUNK);
-        while let Some(first) = state.order.first_entry() {
+        while let Some(first) = state.attempts.first_entry() {
             let role = first.get().role(now);
             let weight = match role {
                 None => 0,
@@ -68,7 +68,7 @@ impl Due {
             }
             room -= weight;
             let attempt = first.remove();
-            state.places.remove(&attempt.id);
+            state.orders.remove(&attempt.id);
             taken.extend(role.map(|role| (role, attempt)));
         }
         state.is_renewing = !taken.is_empty();
@@ -78,7 +78,7 @@ impl Due {
     /// Forgets what is due: the node does not answer, and all of it will be due again soon.
     pub(super) fn clear(&self) {
         let mut state = lock(&self.0);
-        state.order.clear();
-        state.places.clear();
+        state.attempts.clear();
+        state.orders.clear();
     }
 }

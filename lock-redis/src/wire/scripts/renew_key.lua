@@ -1,4 +1,4 @@
--- KEEP: renews one key of a name. It has one key, so a node of a cluster runs it also while the slot
+-- RENEW_KEY: renews one key of a name. It has one key, so a node of a cluster runs it also while the slot
 -- moves, when no script that sees all keys of the name can run: nothing but renewals changes them.
 -- It only updates. Its first write works without memory, and then the next one does, too. KEYS: the
 -- key. ARGV: attempt, TTL in ms, which key it is, and for `members` the lock's value. Returns 1
