@@ -1,11 +1,5 @@
 //! A process that stands still, as one that is stopped, beside a store that is well.
-#![cfg(any(
-    feature = "sqlite",
-    feature = "redis",
-    feature = "zookeeper",
-    feature = "postgres",
-    feature = "mysql"
-))]
+#![cfg(any(feature = "sqlite", feature = "redis", feature = "postgres", feature = "mysql"))]
 
 use std::{sync::mpsc, time::Duration};
 
@@ -47,7 +41,6 @@ async fn a_waiter_that_stood_still_has_lost_its_place(store: &str) {
 
 // etcd has a test of its own.
 test_on!("sqlite" sqlite a_waiter_that_stood_still_has_lost_its_place);
-test_on!("zookeeper" zookeeper a_waiter_that_stood_still_has_lost_its_place);
 test_on!("redis" redis a_waiter_that_stood_still_has_lost_its_place);
 test_on!("postgres" postgres a_waiter_that_stood_still_has_lost_its_place);
 test_on!("mysql" mysql a_waiter_that_stood_still_has_lost_its_place);

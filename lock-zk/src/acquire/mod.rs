@@ -30,9 +30,8 @@
 //!              no answer, refused     as for a release; without a known node: doubt
 //!
 //! All of these end with the session, which takes its nodes along: when the server, a TTL without
-//! answers, or a raise of the token floor ends it. Holders are told, and waiters get an error:
-//! PlaceLost if the server ended it, or must have while this process stood still. An attempt
-//! without a node begins again in the next session: may_begin_again.
+//! answers, or a raise of the token floor ends it. Holders are told, and waiters get an error. An
+//! attempt without a node begins again in the next session: may_begin_again.
 //! ```
 
 mod convert;
@@ -46,12 +45,12 @@ use std::{
 };
 
 use lock_core::{
-    Clock, Error, Instant, Kind, Lease, Request, Result, Validity, Wait, keep::errors::late,
-    limit_conflict, validity::safe_until,
+    Clock, Error, Instant, Kind, Lease, Request, Result, Validity, Wait, limit_conflict,
+    validity::safe_until,
 };
 
 use crate::{
-    error::{STORE, cancelled, vanished},
+    error::{cancelled, vanished},
     layout::note::{Became, Note},
     lease::ZkLease,
     queue::view::{Ahead, Duty, Next},
@@ -104,15 +103,8 @@ impl Acquire {
     /// Waits for the lock. If it fails, the attempt leaves nothing in the store.
     pub(crate) async fn run(&self) -> Result<Box<dyn Lease>> {
         self.session.add(&self.attempt);
-        let mut result = attend(&self.session, &self.caller, self.line_up()).await;
+        let result = attend(&self.session, &self.caller, self.line_up()).await;
         if result.is_err() {
-            // The place has expired with the session, as that of a process that stood still.
-            if matches!(result, Err(Error::Unavailable { .. }))
-                && self.session.end() == Some(End::Ended)
-                && self.attempt.node().is_some()
-            {
-                result = Err(late(STORE));
-            }
             self.leave().await;
         }
         result

@@ -109,11 +109,6 @@ impl Deadline {
         }
     }
 
-    /// Whether this process stood still: the last moment is over for longer than a renewal waits.
-    pub(crate) fn is_overslept(&self) -> bool {
-        Clock::Boot.now() >= self.last_moment() + self.pace()
-    }
-
     fn last_moment(&self) -> Instant {
         let state = self.state();
         let of_used = |used: Instant| used.max(state.proven).max(state.wrote);

@@ -82,7 +82,7 @@ pub(crate) struct Session {
 pub(crate) enum End {
     /// By [`DistributedLock::close`](lock_core::DistributedLock::close).
     Closed,
-    /// The server ended it, or must have while this process stood still.
+    /// The server ended it.
     Ended,
     /// The token floor was raised.
     Raised,

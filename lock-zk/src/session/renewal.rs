@@ -85,9 +85,7 @@ async fn ask(session: &Weak<Session>, write: bool) -> Option<Result<(), ZkError>
         biased;
         answer = answer => Some(answer),
         () = deadline.silence() => {
-            // It may also have stood still while it waited here.
-            let end = if deadline.is_overslept() { End::Ended } else { End::Silent };
-            session.upgrade()?.finish(end);
+            session.upgrade()?.finish(End::Silent);
             None
         }
     }
