@@ -168,7 +168,8 @@ impl Connect {
             let left = until.since(Clock::Tokio.now());
             if left.is_zero() || !error.is_unavailable() {
                 let took = Clock::Tokio.now().since(began.0);
-                if took > Clock::Boot.now().since(began.1) + SKIPPED {
+                // Other errors are answers.
+                if error.is_unavailable() && took > Clock::Boot.now().since(began.1) + SKIPPED {
                     return Err(error.hinted(PAUSED.to_owned()));
                 }
                 return Err(self.explained(url, error, took).await);
