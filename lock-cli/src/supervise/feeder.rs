@@ -39,7 +39,7 @@ use crate::{
 
 /// Time for the supervisor to end what a loss has left. One that is traced, frozen or stopped again
 /// does not.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// The terms of a command under a lock.
 pub(crate) struct Job {
@@ -150,7 +150,10 @@ impl Feeder {
             tokio::select! {
                 news = self.news.next_line() => match news.ok().flatten().map(|line| News::parse(&line)) {
                     Some(Some(News::Ended(end))) => break self.end(held, end),
-                    // After a loss, the end alone counts.
+                    // After a loss, the end counts, and a kill that came before it.
+                    Some(Some(News::Killed(before))) if reason.is_some() => {
+                        late = late.max(Some(before));
+                    }
                     Some(Some(_)) if reason.is_some() => {}
                     Some(Some(news)) => self.hear(news),
                     // The supervisor exited or sent an unreadable line.
