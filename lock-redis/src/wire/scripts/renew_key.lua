@@ -1,8 +1,8 @@
--- RENEW_KEY: renews one key of a name. It has one key, so a node of a cluster runs it also while the slot
--- moves, when no script that sees all keys of the name can run: nothing but renewals changes them.
--- It only updates. Its first write works without memory, and then the next one does, too. KEYS: the
--- key. ARGV: attempt, TTL in ms, which key it is, and for `members` the lock's value. Returns 1
--- (renewed) or 0 (the attempt is not in it); for `lock`, if a group has it, its value.
+-- RENEW_KEY: renews one key of a name. It has one key, so a node of a cluster runs it also while the
+-- slot moves, when no script that sees all keys of the name can run: nothing but renewals changes
+-- them. It only updates. Its first write works without memory, and then the next one does, too.
+-- KEYS: the key. ARGV: attempt, TTL in ms, which key it is, and for `members` the lock's value.
+-- Returns 1 (renewed) or 0 (the attempt is not in it); for `lock`, if a group has it, its value.
 --@record
 local key, attempt, ttl, what = KEYS[1], ARGV[1], tonumber(ARGV[2]), ARGV[3]
 

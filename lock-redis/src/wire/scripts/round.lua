@@ -2,10 +2,10 @@
 -- that holds alone, then lock and queue of each other one; leaders are among these; floor. ARGV:
 -- how many hold alone, then attempt and TTL in ms of each of these, then attempt, TTL in ms and
 -- number of earlier rounds of each other one. It only updates: a late round must not revive an
--- attempt that was cancelled. Returns 1 (renewed) or 0 (gone) per attempt that
--- holds alone, four numbers per other one: 0 (gone), 1 (waits), 2 (the script failed for its name,
--- and not for all), 3 (holds), or less than 0 (waits for a foreign holder, with this mark); fence or
--- token; ms until the obstacle may be gone; 1 if it is the first.
+-- attempt that was cancelled. Returns 1 (renewed) or 0 (gone) per attempt that holds alone, four
+-- numbers per other one: 0 (gone), 1 (waits), 2 (the script failed for its name, and not for all),
+-- 3 (holds), or less than 0 (waits for a foreign holder, with this mark); fence or token; ms until
+-- the obstacle may be gone; 1 if it is the first.
 local held, answer = tonumber(ARGV[1]), {}
 for i = 1, held do
   local mine = redis.pcall('GET', KEYS[i]) == ARGV[2 * i]
