@@ -29,7 +29,7 @@ async fn the_next_waiter_of_the_same_client_holds_at_once() {
     let proxy = proxy(&server).await;
     let (locks, other) = (open(&server.url_via(&proxy)).await, open(&server.url()).await);
     let guard = locks.lock("baton").unwrap().acquire().await.unwrap();
-    let next = queue_up(&other, locks.lock("baton").unwrap(), "baton", 1).await;
+    let next = queue_up(&locks, locks.lock("baton").unwrap(), "baton", 1).await;
     let last = queue_up(&other, other.lock("baton").unwrap(), "baton", 2).await;
     proxy.cut();
     let release = tokio::spawn(guard.release());

@@ -183,13 +183,13 @@ async fn a_waiter_for_permits_inherits_the_place_of_the_one_before() {
 async fn all_readers_of_the_same_client_hold_at_once() {
     let server = calm_server().await;
     let proxy = proxy(&server).await;
-    let (locks, other) = (open_calm_via(&server, &proxy).await, open_calm(&server).await);
+    let locks = open_calm_via(&server, &proxy).await;
     let guard = locks.lock("baton").unwrap().acquire().await.unwrap();
     let mut readers = Vec::new();
     for length in 2..5 {
         readers.push(reader(&locks, "baton", length).await);
     }
-    let writer = queue_up(&other, locks.lock("baton").unwrap(), "baton", 4).await;
+    let writer = queue_up(&locks, locks.lock("baton").unwrap(), "baton", 4).await;
     proxy.cut();
     let release = tokio::spawn(guard.release());
     let mut releases = vec![release];

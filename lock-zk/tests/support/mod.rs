@@ -242,6 +242,7 @@ pub async fn all_end(mut workers: JoinSet<()>) {
 }
 
 /// Starts an acquire and waits until it stands in the queue as number `position` (0 is the holder).
+/// If the waiter's own client looks, that client has the answer to the entry, too.
 pub async fn queue_up(
     locks: &Locks,
     lock: lock_core::Lock,

@@ -6,10 +6,13 @@ use lock_core::{Clock, Locks};
 use lock_lab::Network;
 use tokio::task::JoinSet;
 
-pub use crate::leaders::leaders_are_killed_and_no_lock_is_lost;
 use crate::{
     cluster,
     support::{lab, open},
+};
+pub use crate::{
+    leaders::leaders_are_killed_and_no_lock_is_lost,
+    slow::a_lock_of_the_shortest_ttl_is_not_at_risk,
 };
 
 const CLIENTS: u64 = 6;

@@ -25,6 +25,7 @@ async fn cluster(
 
 lock_lab::network_tests!(
     alone::a_lock_after_a_pause_is_as_quick_and_lasts,
+    alone::a_lock_of_the_shortest_ttl_is_not_at_risk,
     alone::leaders_are_killed_and_no_lock_is_lost,
     ensemble_properties::every_promise_is_kept_by_three_servers,
     partition::a_holder_beside_a_cut_off_follower_is_told_before_the_next_grant,
@@ -35,6 +36,5 @@ lock_lab::network_tests!(
     partition::holding_survives_the_silence_of_the_leader,
     rights::a_root_that_cannot_be_read_costs_no_lock,
     slow::a_lock_of_the_shortest_ttl_is_granted_by_slow_servers,
-    slow::a_lock_of_the_shortest_ttl_is_not_at_risk,
     slow::a_reader_that_is_alone_is_upgraded_by_a_server_that_lags,
 );

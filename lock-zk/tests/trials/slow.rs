@@ -12,7 +12,8 @@ const TICK: Duration = Duration::from_secs(2);
 /// The shortest TTL that an ensemble of this tick is given.
 const TTL: Duration = Duration::from_secs(6);
 
-/// Renewals are confirmed all the time.
+/// Renewals are confirmed all the time. They come late on a busy machine, so it runs as a test of
+/// `alone`.
 pub async fn a_lock_of_the_shortest_ttl_is_not_at_risk() -> Result<(), Failure> {
     let network = Network::new()?;
     let cluster = cluster(lab().tick(TICK), &network).await?;
