@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// How often a denied keep-alive is sent again in a TTL.
-const RETRIES_PER_TTL: u32 = 12;
+const DENIALS_PER_TTL: u32 = 12;
 
 /// How many keep-alives may stay unanswered, one after the other, in a TTL.
 const SILENCES_PER_TTL: u32 = 4;
@@ -37,7 +37,7 @@ pub(super) async fn renew(connection: &Arc<Connection>, session: &Weak<Session>)
     // A denied session is no outage of the others, and their renewals do not mend it.
     let alone = connection.reach.of_one_server();
     while let Some(due) = until_due(session).await {
-        let (retry, limit) = (due.ttl / RETRIES_PER_TTL, due.answer_limit());
+        let (retry, limit) = (due.ttl / DENIALS_PER_TTL, due.answer_limit());
         let mut changes = connection.changes();
         let (member, seen) = (connection.member(), connection.revisions.mark());
         let failed = tokio::select! {
