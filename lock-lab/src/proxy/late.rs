@@ -13,8 +13,13 @@ pub(super) struct Late {
     delivered: watch::Sender<u64>,
 }
 
-/// A part of the chunk to catch, and whether that one is the last of its connection.
-type Wanted = (Vec<u8>, bool);
+/// The chunk to catch.
+#[derive(Debug)]
+struct Wanted {
+    part: Vec<u8>,
+    /// Whether its connection takes no more after it.
+    is_last: bool,
+}
 
 impl Late {
     pub(super) fn new() -> Self {
@@ -29,7 +34,7 @@ impl Late {
 
     pub(super) fn want(&self, part: &[u8], is_last: bool) {
         assert!(!part.is_empty(), "every chunk has an empty part");
-        *self.wanted() = Some((part.to_vec(), is_last));
+        *self.wanted() = Some(Wanted { part: part.to_vec(), is_last });
     }
 
     pub(super) fn want_nothing(&self) {
@@ -38,8 +43,10 @@ impl Late {
 
     /// Returns the number of the chunk, if it is caught, and whether it is the last one.
     pub(super) fn catch(&self, chunk: &[u8]) -> Option<(u64, bool)> {
-        let has = |(part, _): &mut Wanted| chunk.windows(part.len()).any(|found| found == part);
-        let (_, is_last) = self.wanted().take_if(has)?;
+        let has = |wanted: &mut Wanted| {
+            chunk.windows(wanted.part.len()).any(|found| found == wanted.part)
+        };
+        let Wanted { is_last, .. } = self.wanted().take_if(has)?;
         self.caught.send_modify(|caught| *caught += 1);
         Some((self.caught(), is_last))
     }

@@ -88,7 +88,7 @@ fn seen(bytes: &[u8], direction: Direction, shared: &Shared, dead: &AtomicBool) 
     if direction == Direction::Up
         && let Some((number, is_last)) = shared.late.catch(bytes)
     {
-        dead.store(is_last, Relaxed);
+        dead.fetch_or(is_last, Relaxed);
         return Content::Late(number, bytes.to_vec());
     }
     if direction == Direction::Down && shared.drop_next_reply.swap(false, Relaxed) {
