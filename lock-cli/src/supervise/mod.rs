@@ -12,7 +12,7 @@
 //! | the holder is killed | the supervisor: SIGTERM at once, SIGKILL after the grace |
 //! | the holder is stopped | the supervisor at the deadline |
 //! | the supervisor is killed | its death signal kills the command, the holder all descendants |
-//! | the supervisor is stopped | the holder, when the lock is lost; it continues the supervisor, or kills it |
+//! | the supervisor is stopped | the holder, at the loss; it continues or kills the supervisor |
 //! | both are killed | the death signal kills the command; what the command has started lives on |
 //! | both are stopped | nothing |
 //!

@@ -115,13 +115,19 @@ fn no_command_begins_after_its_deadline() {
     assert!(!began.exists());
 }
 
+/// A holder, its command, and its supervisor.
+fn supervised(place: &Place) -> (Process, String, Pid) {
+    let mut run = holder(place, &[]);
+    let pid = run.line();
+    let supervisor = child(&run.pid()).parse().ok().and_then(Pid::from_raw).expect("a supervisor");
+    (run, pid, supervisor)
+}
+
 /// It reads nothing, and a socket takes less than the test sends.
 #[test]
 fn a_supervisor_that_is_stopped_keeps_no_command_alive() {
     let place = Place::new();
-    let mut run = holder(&place, &[]);
-    let pid = run.line();
-    let supervisor = child(&run.pid()).parse().ok().and_then(Pid::from_raw).expect("a supervisor");
+    let (run, pid, supervisor) = supervised(&place);
     kill_process(supervisor, Signal::STOP).expect("it runs");
     for _ in 0..1000 {
         run.signal(Signal::USR1);
@@ -138,9 +144,7 @@ fn a_supervisor_that_is_stopped_keeps_no_command_alive() {
 #[test]
 fn a_supervisor_that_is_stopped_again_and_again_does_not_keep_its_holder() {
     let place = Place::new();
-    let mut run = holder(&place, &[]);
-    let pid = run.line();
-    let supervisor = child(&run.pid()).parse().ok().and_then(Pid::from_raw).expect("a supervisor");
+    let (run, pid, supervisor) = supervised(&place);
     // Until it is reaped.
     std::thread::spawn(move || while kill_process(supervisor, Signal::STOP).is_ok() {});
     revoke(&place);
