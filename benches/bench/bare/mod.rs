@@ -24,7 +24,8 @@ pub struct Bare {
 }
 
 impl Bare {
-    /// What a store's bare client does: the least possible, and the least with the same contents as distlock.
+    /// What a store's bare client does: the least possible, and the least with the same contents as
+    /// distlock.
     pub async fn of(store: &str, url: &str) -> Vec<Self> {
         let address = url.split_once("://").map_or(url, |(_, address)| address);
         match store {
