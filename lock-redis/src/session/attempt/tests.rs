@@ -21,6 +21,13 @@ fn attempt_of(request: &Request) -> Arc<Attempt> {
     Attempt::new(Mode::Queue, key, ticket, request, request.ttl / 3)
 }
 
+/// A lock that is not renewed by itself.
+fn fixed() -> Arc<Attempt> {
+    let mut request = Request::new(LockName::new("orders").unwrap(), TTL);
+    request.term = Term::Fixed;
+    attempt_of(&request)
+}
+
 fn answer(fence: u64) -> Waits {
     Waits { fence, pttl: Some(TTL), place: None, foreign: None }
 }
@@ -291,16 +298,35 @@ fn only_a_server_that_took_over_makes_a_loss_a_failover() {
 /// The key would end before the holder's deadline otherwise, and another client would get in.
 #[test]
 fn a_renewal_by_hand_gives_a_fixed_term_a_whole_ttl() {
-    let mut request = Request::new(LockName::new("orders").unwrap(), TTL);
-    request.term = Term::Fixed;
-    let attempt = attempt_of(&request);
-    let ttl = |(member, _): (Member<'_>, u32)| member.ttl;
+    let attempt = fixed();
     attempt.hold(Instant::default(), 7).unwrap();
-    assert_eq!(ttl(attempt.counted_member()), Duration::from_millis(1));
-    let now = Clock::Boot.now();
-    assert_eq!(ttl(attempt.counted_member_by_hand(now)), TTL);
-    attempt.renewed_by_hand(now, 7);
-    assert!(ttl(attempt.counted_member()) > TTL / 3 * 2);
+    assert_eq!(attempt.renewal().least, Duration::from_millis(1));
+    assert_eq!(attempt.renewal_by_hand().least, TTL);
+    attempt.renewed_by_hand(Clock::Boot.now(), 7);
+    assert!(attempt.renewal().least > TTL / 3 * 2);
+    assert_eq!(attempt.renewal().member.ttl, TTL);
+}
+
+/// The new server may lack that renewal, and a check there has asked for the old term's time.
+#[test]
+fn a_renewal_by_hand_that_a_takeover_may_have_lost_moves_no_deadline() {
+    for taken_over in [false, true] {
+        let attempt = fixed();
+        let sent = Clock::Boot.now();
+        let validity = attempt.hold(sent, 7).unwrap();
+        let (renewed, sign) = (sent + TTL / 3, sent + TTL / 2);
+        attempt.doubt(sign);
+        if taken_over {
+            attempt.taken_over(sign);
+        }
+        attempt.renewed_by_hand(renewed, 7);
+        assert_eq!(validity.until(), safe_until(sent, TTL));
+        // Does nothing after a takeover.
+        attempt.settle();
+        attempt.answered(sign + TTL / 100, AttemptState::Holds(7));
+        let since = if taken_over { sent } else { renewed };
+        assert_eq!(validity.until(), safe_until(since, TTL));
+    }
 }
 
 #[test]
