@@ -95,7 +95,8 @@ pub(crate) struct Hold {
     /// Whether another server may be taking over. Until that is settled, a confirmed request counts
     /// only when a later one is confirmed, too.
     doubted: bool,
-    /// Requests that were sent before this may have been answered by a server that was left.
+    /// Requests that were sent before this may have been answered by a server that was left, or one
+    /// that has lost their effect by a restart.
     counts_from: Instant,
 }
 
@@ -157,14 +158,14 @@ impl Attempt {
     }
 
     /// Takes note that the holder's own renewal, sent at this instant, has found the lock. A fixed
-    /// term starts anew, unless another server has taken over since: that one may lack the renewal,
-    /// and a check there may have asked for the time of the old term.
+    /// term starts anew, unless the client was connected again since: a server that took over, or
+    /// restarted, may lack the renewal, and a check there may have asked for the old term's time.
     pub(super) fn renewed_by_hand(&self, renewed: Instant, token: u64) {
         self.change(|stage| match stage {
             Stage::Held { sent, note, .. }
                 if self.term == Term::Fixed
                     && renewed > *sent
-                    && (note.doubted || renewed >= note.counts_from) =>
+                    && (renewed >= note.counts_from || note.doubted && !self.is_missing()) =>
             {
                 note.earlier = Some(std::mem::replace(sent, renewed));
             }

@@ -307,24 +307,41 @@ fn a_renewal_by_hand_gives_a_fixed_term_a_whole_ttl() {
     assert_eq!(attempt.renewal().member.ttl, TTL);
 }
 
-/// The new server may lack that renewal, and a check there has asked for the old term's time.
+/// The server may lack that renewal, and a check there has asked for the old term's time.
 #[test]
-fn a_renewal_by_hand_that_a_takeover_may_have_lost_moves_no_deadline() {
-    for taken_over in [false, true] {
+fn a_renewal_by_hand_that_its_server_may_have_lost_moves_no_deadline() {
+    let events: [(fn(&Attempt, Instant), bool); 4] = [
+        (Attempt::doubt, true),
+        // It may have restarted.
+        (Attempt::check, false),
+        (
+            |attempt, at| {
+                attempt.check(at);
+                attempt.doubt(at);
+            },
+            false,
+        ),
+        (
+            |attempt, at| {
+                attempt.doubt(at);
+                attempt.taken_over(at);
+            },
+            false,
+        ),
+    ];
+    for (event, counts) in events {
         let attempt = fixed();
         let sent = Clock::Boot.now();
         let validity = attempt.hold(sent, 7).unwrap();
         let (renewed, sign) = (sent + TTL / 3, sent + TTL / 2);
-        attempt.doubt(sign);
-        if taken_over {
-            attempt.taken_over(sign);
-        }
+        event(&attempt, sign);
         attempt.renewed_by_hand(renewed, 7);
         assert_eq!(validity.until(), safe_until(sent, TTL));
-        // Does nothing after a takeover.
+        // Its answer ends no search on the next connection.
+        assert_eq!(attempt.is_missing(), !counts);
         attempt.settle();
         attempt.answered(sign + TTL / 100, AttemptState::Holds(7));
-        let since = if taken_over { sent } else { renewed };
+        let since = if counts { renewed } else { sent };
         assert_eq!(validity.until(), safe_until(since, TTL));
     }
 }
