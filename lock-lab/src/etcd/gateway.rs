@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use crate::{LabError, ask};
 
-/// The gateway's answer while its own connection to the server is not made, so that nothing was done: a
+/// The gateway's answers while its own connection to the server is not made, so that nothing was done: a
 /// process that was stopped for 20 s gives that connection up.
-const UNCONNECTED: &str = "waiting for server handshake";
+const UNCONNECTED: [&str; 2] = ["waiting for server handshake", "Error while dialing"];
 /// How often the gateway is asked again then. It connects again after a second.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(100);
@@ -54,7 +54,7 @@ pub(super) fn number(value: &Value) -> i64 {
 async fn request(addr: SocketAddr, request: String) -> Result<String, LabError> {
     let mut reply = exchange(addr, &request).await?;
     for _ in 0..TRIES {
-        if !reply.contains(UNCONNECTED) {
+        if !UNCONNECTED.iter().any(|why| reply.contains(why)) {
             break;
         }
         tokio::time::sleep(PAUSE).await;
