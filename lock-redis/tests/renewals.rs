@@ -9,7 +9,7 @@ use lock_redis::RedisLock;
 
 use crate::lab::*;
 
-const TTL: Duration = Duration::from_secs(6);
+const TTL: Duration = Duration::from_secs(9);
 /// So long that no renewal by its time comes while a test waits.
 const LONG: Duration = Duration::from_secs(600);
 
