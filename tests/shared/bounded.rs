@@ -8,8 +8,8 @@ use super::beat::Beat;
 
 /// Longest wait for work that does not end.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Number of tasks in a row that each piece of work has: a slow machine delays each of them.
-const TASKS: u32 = 4;
+/// Number of tasks in a row that are late by so much: a piece of work has more, and most are earlier.
+const TASKS: u32 = 2;
 
 /// Fails unless the work takes less than this, besides the time by which tasks are late meanwhile.
 pub async fn bounded<T>(what: &str, limit: Duration, work: impl Future<Output = T>) -> T {
