@@ -125,8 +125,8 @@ async fn nothing_more(server: &Server, before: &[(&'static str, u64)], tasks_bef
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    let waited = tokio::time::timeout(Duration::from_secs(30), wait).await;
-    waited.unwrap_or_else(|_| panic!("left behind after 30 s: {last}"));
+    let waited = tokio::time::timeout(Duration::from_secs(60), wait).await;
+    waited.unwrap_or_else(|_| panic!("left behind after 60 s: {last}"));
 }
 
 fn tasks() -> usize {

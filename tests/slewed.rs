@@ -12,7 +12,7 @@ use std::time::Duration;
 use lock_core::Clock;
 use lock_lab::{Proxy, Shift};
 
-use crate::support::{connect, start};
+use crate::support::{beat::Beat, connect, start};
 
 const TTL: Duration = Duration::from_secs(6);
 
@@ -46,5 +46,14 @@ async fn a_holder_stops_in_time(store: &str) {
 
 /// What the pages say of a clock that is slewed by more than that.
 async fn a_clock_of_twice_the_speed_overtakes_a_holder(store: &str) {
-    assert!(overtaken(store, 1.0).await, "the clocks did not move");
+    for _ in 0..5 {
+        let beat = Beat::start();
+        if overtaken(store, 1.0).await {
+            return;
+        }
+        // The holder ends, too, where the machine stands still for the rest of its TTL.
+        let late = beat.late();
+        assert!(late >= TTL / 4, "the clocks did not move, and tasks are late by {late:?}");
+    }
+    panic!("the machine stood still each time");
 }

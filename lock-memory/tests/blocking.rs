@@ -146,7 +146,7 @@ fn threads_wait_for_each_other() {
 #[test]
 fn a_runtime_of_its_own_renews_between_calls() {
     // The test pauses for a third of it. The rest is for a stall of the machine.
-    let (store, ttl) = (MemoryStore::new(), Duration::from_secs(9));
+    let (store, ttl) = (MemoryStore::new(), Duration::from_secs(12));
     let own = blocking::Locks::new(|| store.client()).unwrap();
     let shared = Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let shared = Arc::new(shared.unwrap());

@@ -30,7 +30,7 @@ fn leadership_moves(place: &Place) {
     assert_eq!(next_leader(&mut watch), "first");
     let id = place.show("e")["holders"][0]["attempt"].clone();
     assert!(id.is_string(), "{id}");
-    let mut second = place.start(&["elect", "e", "second", "--ttl", "2s"]);
+    let mut second = place.start(&["elect", "e", "second", "--ttl", "6s"]);
     place.await_waiters("e", 1);
     first.signal(Signal::TERM);
     assert_eq!(first.end(), Some(0));

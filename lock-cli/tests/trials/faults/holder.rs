@@ -24,7 +24,7 @@ impl Holder {
         let (url, network) = stage.way().await;
         let this = std::env::current_exe().expect("this program");
         let process = Command::new(env!("CARGO_BIN_EXE_distlock"))
-            .args(["run", NAME, "--ttl", "2s", "--on-lost", "term:300ms", "--store", &url])
+            .args(["run", NAME, "--ttl", "5s", "--on-lost", "term:300ms", "--store", &url])
             .args(["--log", "debug", "--"])
             .arg(this)
             .env(child::ROLE, "command")

@@ -6,8 +6,8 @@ use rustix::process::{Signal, kill_process};
 
 use super::{holder::Holder, log::Log, record::Record, stage::Stage};
 
-/// Longest wait for a step that needs a TTL of 2 s and the store's own slack.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest wait for a step that needs a TTL of 5 s and the store's own slack.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug)]
 enum Fault {
