@@ -65,7 +65,7 @@ const NEEDS: [Need; 9] = [
         store.is_embedded()
     }),
     need(
-        "A late writer must be refused by its fencing token.",
+        "A late writer must be refused by its fencing token (Redis may repeat one at a failover).",
         &[(23, Breaks), (1, Holds)],
         |_| true,
     ),
