@@ -18,6 +18,8 @@ struct Errors;
 struct Fencing;
 #[doc = include_str!("../docs/handover.md")]
 struct Handover;
+#[doc = include_str!("../docs/other-libraries.md")]
+struct OtherLibraries;
 #[cfg(feature = "memory")]
 #[doc = include_str!("../docs/shutdown.md")]
 struct Shutdown;

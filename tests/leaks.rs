@@ -205,7 +205,8 @@ async fn idle_requests(store: &str, server: &Server) -> u64 {
     since.iter().filter(|(what, _)| is_request(store, what)).map(|(_, count)| count).sum()
 }
 
-fn is_request(store: &str, what: &str) -> bool {
+/// Whether a counter is that of requests of clients.
+pub fn is_request(store: &str, what: &str) -> bool {
     match store {
         // The server also counts the commands of scripts. Only the scripts come from clients.
         "redis" => ["cmd.evalsha", "cmd.eval", "cmd.ping", "cmd.subscribe"].contains(&what),

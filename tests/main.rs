@@ -28,6 +28,7 @@ mod pages;
 mod runtimes;
 mod secrets;
 mod shutdown;
+mod sizing;
 mod slewed;
 mod standstill;
 mod tracing;

@@ -54,7 +54,8 @@ struct Need {
 const SPEED: u8 = 24;
 
 const NEEDS: [Need; 9] = [
-    need("The lock must survive the loss of a node.", &[(26, Holds)], |_| true),
+    // The others have no node.
+    need("The lock must survive the loss of a node.", &[(26, Holds)], is_server),
     need(
         "A stock must never be oversold: by one atomic step in the store, not by a lock alone.",
         &[(28, Breaks)],
@@ -65,7 +66,7 @@ const NEEDS: [Need; 9] = [
         store.is_embedded()
     }),
     need(
-        "A late writer must be refused by its fencing token.",
+        "A late writer must be refused by its fencing token (Redis may repeat one at a failover).",
         &[(23, Breaks), (1, Holds)],
         |_| true,
     ),

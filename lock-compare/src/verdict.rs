@@ -53,7 +53,8 @@ impl Verdict {
     pub fn sign(self) -> &'static str {
         match self {
             Self::Holds => "✓",
-            Self::Breaks => "✗",
+            // No cross: the claim warned of a danger, and was right.
+            Self::Breaks => "⚠",
             Self::Differs => "≠",
             Self::NoDifference => "=",
             Self::CannotBeAsked => "·",
@@ -70,7 +71,7 @@ impl Verdict {
 
 /// The sign for what distlock did: its work, or not.
 pub(crate) fn sign_of_distlock(well: bool) -> &'static str {
-    if well { Verdict::Holds.sign() } else { Verdict::Breaks.sign() }
+    if well { "✓" } else { "✗" }
 }
 
 impl fmt::Display for Verdict {

@@ -175,3 +175,26 @@ async fn rights_that_are_enough_for_the_locks_of_one_name() {
         soon(acquiring).await.unwrap().unwrap().release().await.unwrap();
     }
 }
+
+/// The commands of `docs/stores/etcd.md`, word for word, and no other rights.
+#[tokio::test]
+async fn the_documented_role_is_enough() {
+    let page = include_str!("../../docs/stores/etcd.md");
+    let (_, commands) = page.split_once("```bash\netcdctl role add ").expect("the commands");
+    let (commands, _) = commands.split_once("```").expect("their end");
+    let etcd = etcd().await;
+    let mut shell = tokio::process::Command::new("sh");
+    shell.args(["-ec", &format!("etcdctl role add {commands}")]).env("ETCDCTL_API", "3");
+    let done = soon(shell.env("ETCDCTL_ENDPOINTS", etcd.addr().to_string()).output()).await;
+    let done = done.unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let locks = locks(&format!("etcd://app:SECRET@{}?prefix=locks/", etcd.addr())).await;
+    let guard = locks.lock("job").unwrap().acquire().await.unwrap();
+    let waiting = tokio::spawn(locks.lock("job").unwrap().acquire());
+    until_queued(&locks, "job", 2).await;
+    guard.release().await.unwrap();
+    soon(waiting).await.unwrap().unwrap().release().await.unwrap();
+    let elsewhere = support::locks(&format!("etcd://app:SECRET@{}", etcd.addr())).await;
+    let error = elsewhere.lock("job").unwrap().acquire().await.unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+}

@@ -80,6 +80,7 @@ fn guarantees() -> Guarantees {
     let mut guarantees = Guarantees::least("memory");
     guarantees.kinds = LockKind::ALL;
     guarantees.survives.restart = true;
+    // There is no node to lose, and tests run programs that require it.
     guarantees.survives.failover = true;
     guarantees.overlaps = vec![Overlap::Revoked, Overlap::Deleted];
     guarantees.fairness = Fairness::Fifo;

@@ -66,4 +66,6 @@ fn every_statement_is_one_that_the_tests_run() {
 fn the_rust_has_the_same_statement() {
     let Text(update) = statement("PostgreSQL", "update");
     assert!(PAGE.contains(&format!("const WRITE: &str = \"{}\";", update.trim())));
+    let short = include_str!("../../docs/questions.md");
+    assert!(short.contains(&format!("`{}`", update.trim())), "docs/questions.md");
 }

@@ -1,6 +1,7 @@
 //! The pages: the statements of `docs/fencing.md` run unchanged on real databases, where a late
-//! holder writes nothing.
+//! holder writes nothing. `docs/what-happens.md` has the names and limits of the code.
 
+mod failures;
 mod fencing;
 mod servers;
 

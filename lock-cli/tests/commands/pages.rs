@@ -1,4 +1,5 @@
-//! `docs/stores`: each page shows the promises that `distlock stores` prints.
+//! What the pages show: `docs/stores` the promises that `distlock stores` prints, and
+//! `docs/operators.md` what `distlock ls` and `distlock show` print.
 
 use crate::{place::Place, stores::on_every_store};
 
@@ -43,4 +44,37 @@ fn the_page_shows_the_promises(place: &Place, url: &str) {
         compared += 1;
     }
     assert!(compared >= 8, "{promises}");
+}
+
+const RUNBOOK: &str = include_str!("../../../docs/operators.md");
+
+/// The same lines in the same order, other than names, numbers and times.
+#[test]
+fn operators_see_what_their_page_shows() {
+    let place = Place::new();
+    let run = ["run", "nightly", "--", "sh", "-c", "echo; read line"];
+    let mut holder = place.start(&run);
+    holder.line();
+    let _waiter = place.start(&run);
+    place.await_waiters("nightly", 1);
+    for command in [&["ls"] as &[&str], &["show", "nightly"]] {
+        let (code, printed, error) = place.run(command);
+        assert_eq!(code, Some(0), "{error}");
+        // The heading names the store. Without a terminal it is on stderr.
+        let printed: Vec<_> = printed.lines().map(shape).collect();
+        assert_eq!(on_the_page(&command.join(" ")), printed, "{command:?}");
+    }
+}
+
+/// What the page shows below a command, without the heading.
+fn on_the_page(command: &str) -> Vec<String> {
+    let (_, shown) = RUNBOOK.split_once(&format!("$ distlock {command}\n")).expect("the command");
+    let shown = shown.lines().take_while(|line| !line.starts_with(['$', '`']));
+    shown.skip(1).map(shape).collect()
+}
+
+/// A fact's label, the headings of a table, or the words up to a process.
+fn shape(line: &str) -> String {
+    let label = if line.starts_with("    ") { line.get(..14) } else { line.split(" pid ").next() };
+    label.unwrap_or(line).split_whitespace().collect::<Vec<_>>().join(" ")
 }

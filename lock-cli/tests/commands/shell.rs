@@ -291,7 +291,7 @@ fn a_closed_stdout_is_no_panic() {
 #[test]
 fn a_script_knows_how_long_the_lock_is_certain() {
     let place = Place::new();
-    let pages = include_str!("../../../docs/cli.md").split("```sh\n").skip(1);
+    let pages = include_str!("../../../docs/scripts.md").split("```sh\n").skip(1);
     let mut scripts = pages.filter_map(|page| page.split_once("```")).map(|(script, _)| script);
     let script = scripts.find(|script| script.contains("DISTLOCK_DEADLINE_MS")).expect("a script");
     let file = place.path().join("in-time.sh").display().to_string();

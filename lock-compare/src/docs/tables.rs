@@ -1,8 +1,17 @@
 //! The tables of the pages, as Markdown.
 
-use crate::{Choice, ClaimText, Report, Store, Verdict, html::number, outcome::TWO_MARKS};
+use crate::{
+    Cell, Choice, ClaimText, Report, Store, Verdict,
+    html::{id, number},
+    outcome::TWO_MARKS,
+};
 
 use super::Language;
+
+/// The longest sentence that a cell shows as a whole, in words.
+const WORDS: usize = 30;
+/// The page of evidence, as the pages link to it.
+const EVIDENCE: &str = "comparison/report.html";
 
 /// The origin of the figures, in one paragraph.
 pub(super) fn run(report: &Report, language: Language) -> String {
@@ -92,7 +101,8 @@ pub(super) fn differs(report: &Report, language: Language) -> String {
     let cells = report.cells().filter(|(_, cell)| cell.outcome.verdict == Verdict::Differs);
     let rows: Vec<_> = cells
         .map(|(claim, cell)| {
-            vec![titled(claim, language), cell.store.to_string(), plain(&cell.outcome.sentence)]
+            let sentence = brief(cell, claim.number, language);
+            vec![titled(claim, language), cell.store.to_string(), sentence]
         })
         .collect();
     if rows.is_empty() {
@@ -128,7 +138,7 @@ pub(super) fn seen(report: &Report, claims: &[u8], stores: &[Store], language: L
         cells.filter(|(claim, store)| verdict_of(report, *claim, *store) != Verdict::CannotBeAsked);
     let rows = asked.map(|(claim, store)| {
         let verdict = verdict_of(report, claim, store);
-        let sentence = report.cell(claim, store).map(|cell| plain(&cell.outcome.sentence));
+        let sentence = report.cell(claim, store).map(|cell| brief(cell, claim, language));
         let verdict = format!("{} {}", verdict.sign(), language.verdict(verdict));
         vec![
             named(report, claim, language),
@@ -142,6 +152,19 @@ pub(super) fn seen(report: &Report, claims: &[u8], stores: &[Store], language: L
         ["说法", "存储", "结论", "看到了什么（英文）"],
     );
     format!("{}\n\n{}", table(&heading, rows), again(claims, stores, language))
+}
+
+/// A cell's sentence. A long one ends between two of its parts, with a link to the evidence.
+fn brief(cell: &Cell, claim: u8, language: Language) -> String {
+    let sentence = &cell.outcome.sentence;
+    let mut words = sentence.split_whitespace();
+    let kept = words.by_ref().take(WORDS).collect::<Vec<_>>().join(" ");
+    if words.next().is_none() {
+        return plain(sentence);
+    }
+    let kept = kept.rsplit_once("; ").map_or(kept.as_str(), |(kept, _)| kept);
+    let more = language.pick("more", "更多");
+    format!("{}; [{more}]({EVIDENCE}#{})", plain(kept), id(claim, cell.store))
 }
 
 fn again(claims: &[u8], stores: &[Store], language: Language) -> String {

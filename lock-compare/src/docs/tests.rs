@@ -36,6 +36,18 @@ async fn a_block_is_filled_again_and_the_rest_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_long_cell_ends_between_two_parts_and_links_to_its_evidence() {
+    let mut report = played().await;
+    let parts = [["one"; 12].join(" "), ["two"; 12].join(" "), ["three"; 12].join(" ")];
+    report.rows[1].cells[1].outcome.sentence = parts.join("; ");
+    for (language, more) in [(Language::English, "more"), (Language::Chinese, "更多")] {
+        let page = fill(PAGE, &report, language).expect("a known block");
+        let link = format!("two; [{more}](comparison/report.html#C7-memory) |");
+        assert!(page.contains(&link) && !page.contains("three"), "{page}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_block_is_refused_with_the_reason() {
     let report = played().await;
     let refused = |page: &str| fill(page, &report, Language::English).expect_err(page).to_string();

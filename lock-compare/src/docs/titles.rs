@@ -66,8 +66,8 @@ const NEEDS: [(&str, &str); 9] = [
     ("The lock must be granted fast, over a network.", "经过网络，加锁要快。"),
     ("Nothing may be installed beside the program.", "除了程序本身，什么都不能装。"),
     (
-        "A late writer must be refused by its fencing token.",
-        "迟到的写入必须被 fencing token 拒绝。",
+        "A late writer must be refused by its fencing token (Redis may repeat one at a failover).",
+        "迟到的写入必须被 fencing token 拒绝（Redis 故障切换后可能重复一个 token）。",
     ),
     (
         "Many clients wait: in order of arrival, one woken per release.",

@@ -94,6 +94,6 @@ fn ours_mark(well: bool) -> Markup {
 }
 
 /// The id of a cell's evidence: `C7-redis`.
-pub(super) fn id(number: u8, store: Store) -> String {
+pub(crate) fn id(number: u8, store: Store) -> String {
     format!("C{number}-{}", store.scheme())
 }

@@ -12,7 +12,7 @@ mod plots;
 mod security;
 mod words;
 
-pub(crate) use self::words::number;
+pub(crate) use self::{matrix::id, words::number};
 
 use crate::Report;
 

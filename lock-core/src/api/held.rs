@@ -108,10 +108,11 @@ impl Held {
     }
 
     /// Waits until the lock is lost, and returns the reason. Ready before another client can be
-    /// granted the lock; never ready after a release. The future borrows nothing. It is also ready
-    /// when the runtime in which the store was connected has ended ([`LossReason::RuntimeEnded`]):
-    /// the lock is not renewed from then on, and only [`is_valid`](Self::is_valid) shows how long
-    /// it is still held.
+    /// granted the lock, but for the [overlaps](crate::Overlap) of the store, such as a revoke: it
+    /// is ready then when the store tells it, or a renewal finds it. Never ready after a release.
+    /// The future borrows nothing. It is also ready when the runtime in which the store was
+    /// connected has ended ([`LossReason::RuntimeEnded`]): the lock is not renewed from then on, and
+    /// only [`is_valid`](Self::is_valid) shows how long it is still held.
     ///
     /// # Cancel safety
     ///

@@ -187,6 +187,16 @@ mod tests {
     }
 
     #[test]
+    fn a_ticket_of_form_1_is_read() {
+        let text = "distlock1:etcd:orders%2F42:17:15000000:fixed:2000000:a%2F1f%2E0";
+        let ticket: Ticket = text.parse().unwrap();
+        assert_eq!((ticket.name().as_str(), ticket.token().value()), ("orders/42", 17));
+        assert_eq!((ticket.ttl(), ticket.term()), (Duration::from_secs(15), Term::Fixed));
+        assert_eq!((ticket.hold_left(), ticket.place()), (Some(Duration::from_secs(2)), "a/1f.0"));
+        assert_eq!(ticket.to_string(), text);
+    }
+
+    #[test]
     fn an_error_names_the_cause_and_shows_the_start_only() {
         let said = |text: &str| text.parse::<Ticket>().unwrap_err().to_string();
         let other = said("distlock2:etcd:orders:17:15000000:renewed:-:secretplace");

@@ -68,3 +68,28 @@ pub(crate) fn attempt(value: &[u8]) -> Option<Uuid> {
     let note: Note<'_> = serde_json::from_slice(value).ok()?;
     Uuid::try_parse(&note.attempt).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As clients have left them in stores.
+    #[test]
+    fn notes_of_layout_1_are_read() {
+        const START: &str = r#"{"holder":"worker pid 7 on h","since":1767225600000"#;
+        const ID: &str = r#","attempt":"54c4cafc-6f4e-4d0b-9a55-1c8d3f0d2c11""#;
+        let id = Uuid::from_u128(0x54c4_cafc_6f4e_4d0b_9a55_1c8d_3f0d_2c11);
+        for (more, token) in [("", 41), (r#","floor":1000"#, 1041), (r#","later":{"a":1}"#, 41)] {
+            let note = format!("{START}{ID}{more}}}").into_bytes();
+            assert_eq!(attempt(&note), Some(id), "{more}");
+            let read = holder(&note, 41, false);
+            assert_eq!(read.description.as_deref(), Some("worker pid 7 on h"));
+            assert_eq!(read.token, Some(FencingToken::new(token)), "{more}");
+            assert_eq!(read.queued_at, Some(UNIX_EPOCH + Duration::from_secs(1_767_225_600)));
+        }
+        let written = write("worker pid 7 on h", id, &Record::default());
+        let written = String::from_utf8(written).unwrap();
+        assert!(written.starts_with(&START[..START.len() - 13]), "{written}");
+        assert!(written.ends_with(&format!("{ID}}}")), "{written}");
+    }
+}

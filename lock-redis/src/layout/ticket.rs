@@ -47,6 +47,21 @@ impl Ticket {
 mod tests {
     use super::*;
 
+    /// As clients have left them in stores.
+    #[test]
+    fn tickets_of_layout_1_are_read() {
+        const QUEUED: &str = "0123456789abcdef:54c4cafc6f4e4d0b9a551c8d3f0d2c11";
+        let attempt = Uuid::from_u128(0x54c4_cafc_6f4e_4d0b_9a55_1c8d_3f0d_2c11);
+        let (client, simple) = (&QUEUED[..Ticket::CLIENT], &QUEUED[Ticket::CLIENT..]);
+        for (text, client, written) in [
+            (QUEUED, client, Ticket::queued(client, attempt)),
+            (simple, "", Ticket::simple(attempt)),
+        ] {
+            assert_eq!(Ticket::parse(text.as_bytes()), Some((client, attempt)));
+            assert_eq!(written.text(), text.as_bytes());
+        }
+    }
+
     #[test]
     fn tickets_are_read_as_they_are_written() {
         let (client, attempt) = ("0123456789abcdef", Uuid::new_v4());

@@ -43,6 +43,10 @@ mod tests {
 
     #[test]
     fn a_vote_is_read_back_and_other_content_is_foreign() {
+        // As clients of layout 1 have left it.
+        let text = b"54c4cafc6f4e4d0b9a551c8d3f0d2c11:34:worker: 7 on h";
+        let read = Vote::read(text).unwrap();
+        assert_eq!((read.ballot, read.text().as_bytes()), (34, &text[..]));
         let description = "worker: 7 on h".to_owned();
         let vote = Vote { attempt: Uuid::new_v4(), ballot: 34, description };
         assert_eq!(Vote::read(vote.text().as_bytes()), Some(vote));

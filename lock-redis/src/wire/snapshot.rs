@@ -187,6 +187,40 @@ mod tests {
         snapshot.leader()
     }
 
+    /// As clients have left them in stores.
+    #[test]
+    fn records_of_layout_1_are_read() {
+        let list = |texts: &[&str]| {
+            Value::Array(texts.iter().map(|record| text(record.as_bytes())).collect())
+        };
+        let member = [
+            "0123456789abcdef:54c4cafc6f4e4d0b9a551c8d3f0d2c11",
+            "1767225610000000",
+            "1767225600000000 p2/3 worker pid 7 on h",
+        ];
+        let waiter = [
+            "fedcba9876543210:9f20b7d102ad4a7e8a5177d0c9be6a40",
+            "1767225612000000 15000 1767225600500000 s worker pid 8 on h",
+        ];
+        let (fence, now) = (text(b"1767225600000000"), text(b"1767225601000000"));
+        let parts = [Value::Nil, Value::Int(9000), fence, Value::Nil, Value::Nil, text(b"0"), now];
+        let lists = [list(&member), list(&waiter), list(&[])];
+        let parts = parts.into_iter().chain(lists).collect();
+        let entries = Snapshot::read(&Value::Array(parts)).unwrap().entries();
+        let permits = lock_core::Kind::Permit { weight: 2, limit: 3 };
+        let expected = [
+            (permits, true, Some(1_767_225_600_000_000_u64), Some(9_u64), "worker pid 7 on h"),
+            (lock_core::Kind::Shared, false, None, Some(11), "worker pid 8 on h"),
+        ];
+        assert_eq!(entries.len(), expected.len());
+        for (entry, expected) in entries.iter().zip(expected) {
+            let token = entry.holder.token.map(FencingToken::value);
+            let left = entry.ttl_left.map(|left| left.as_secs());
+            let who = entry.holder.description.as_deref().unwrap_or_default();
+            assert_eq!((entry.kind, entry.holds, token, left, who), expected);
+        }
+    }
+
     #[test]
     fn any_bytes_are_a_value() {
         let ticket = Ticket::simple(uuid::Uuid::new_v4());

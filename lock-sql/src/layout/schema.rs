@@ -76,3 +76,36 @@ pub(crate) fn fill(dialect: Dialect) -> String {
          WHERE present.slot = wanted.slot){unless};\n"
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Clients in use read and write these columns: another form needs other names of tables.
+    #[test]
+    fn the_tables_of_layout_1_are_made() {
+        const TABLES: &str = "CREATE TABLE IF NOT EXISTS distlock_v1_slots (
+  slot BIGINT NOT NULL PRIMARY KEY,
+  token BIGINT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS distlock_v1_entries (
+  name BYTEA NOT NULL,
+  token BIGINT NOT NULL,
+  attempt BYTEA NOT NULL UNIQUE,
+  client BYTEA NOT NULL,
+  kind BIGINT NOT NULL,
+  weight BIGINT NOT NULL,
+  lim BIGINT NOT NULL,
+  ttl BIGINT NOT NULL,
+  expires BIGINT NOT NULL,
+  since BIGINT NOT NULL,
+  holder BYTEA NOT NULL,
+  value BYTEA,
+  version BIGINT NOT NULL,
+  granted BIGINT,
+  PRIMARY KEY (name, token)
+);
+";
+        assert_eq!(schema(Dialect::Postgres), format!("{TABLES}{}", fill(Dialect::Postgres)));
+    }
+}

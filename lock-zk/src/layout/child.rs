@@ -89,6 +89,22 @@ pub(crate) fn left_to_tell(sequence: i32) -> Option<i32> {
 mod tests {
     use super::*;
 
+    /// As clients have left them in stores.
+    #[test]
+    fn names_of_layout_1_are_read() {
+        let id = Uuid::from_u128(0x54c4_cafc_6f4e_4d0b_9a55_1c8d_3f0d_2c11);
+        for (asks, kind) in [
+            ("", Kind::Exclusive),
+            ("-r", Kind::Shared),
+            ("-p2.3", Kind::Permit { weight: 2, limit: 3 }),
+        ] {
+            let child = format!("_c_54c4cafc-6f4e-4d0b-9a55-1c8d3f0d2c11{asks}-lock-0000000007");
+            assert_eq!((attempt(&child), super::kind(&child)), (Some(id), kind), "{child}");
+            assert_eq!(sequence(&child), Some(7), "{child}");
+            assert_eq!(format!("{}0000000007", stem(id, kind)), child);
+        }
+    }
+
     #[test]
     fn sequences_of_all_clients_are_read() {
         let id = Uuid::new_v4();

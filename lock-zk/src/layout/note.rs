@@ -71,6 +71,25 @@ mod tests {
         Note { holder: "the \"importer\"", since: 7, became, ..Note::default() }
     }
 
+    /// As clients have left them in stores.
+    #[test]
+    fn notes_of_layout_1_are_read() {
+        let id = Uuid::from_u128(0x54c4_cafc_6f4e_4d0b_9a55_1c8d_3f0d_2c11);
+        for (more, became, attempt) in [
+            ("", None, None),
+            (r#","became":"shared""#, Some(Became::Shared), None),
+            (r#","became":"admitted""#, Some(Became::Admitted), None),
+            (r#","attempt":"54c4cafc-6f4e-4d0b-9a55-1c8d3f0d2c11""#, None, Some(id)),
+            (r#","later":{"a":1}"#, None, None),
+        ] {
+            let data = format!("{{\"holder\":\"worker pid 7 on h\",\"since\":7{more}}}\nvalue");
+            let read = Note::read(data.as_bytes()).unwrap();
+            assert_eq!((read.holder.as_str(), read.since), ("worker pid 7 on h", 7), "{more}");
+            assert_eq!((read.became, read.attempt), (became, attempt), "{more}");
+            assert_eq!(value(data.as_bytes()), b"value");
+        }
+    }
+
     #[test]
     fn a_written_note_is_read_back() {
         assert_eq!(note(None).write(None), br#"{"holder":"the \"importer\"","since":7}"#);
