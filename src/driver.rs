@@ -32,7 +32,6 @@
 #[cfg(feature = "properties")]
 pub use lock_core::properties;
 pub use lock_core::{
-    Attempt, BoxError, Clock, DefaultPort, Diagnosis, DistributedLock, Explain, Instant, Lease,
-    Observed, Opener, Opening, Options, Reach, Request, Validity, Wait, Wish, deadline, duration,
-    limit_conflict, only_exclusive, polling, queue, this_process, wall_clock,
+    Attempt, BoxError, Clock, Diagnosis, DistributedLock, Instant, Lease, Observed, Options, Reach,
+    Request, Validity, Wait, Wish, deadline, duration, polling, queue,
 };

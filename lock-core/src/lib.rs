@@ -41,7 +41,6 @@
 //! Errors are [`Error`]s: [`Unavailable`](Error::Unavailable) with its [`Effect`] for an outage,
 //! [`Denied`](Error::Denied), [`Misconfigured`](Error::Misconfigured),
 //! [`Rejected`](Error::Rejected), [`PlaceLost`](Error::place_lost), [`Closed`](Error::closed).
-//! [`limit_conflict`] and [`only_exclusive`] build two errors that drivers have in common.
 //!
 //! What lock-core does for a driver:
 //!
