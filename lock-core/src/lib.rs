@@ -65,6 +65,7 @@
 //!
 #![cfg_attr(feature = "properties", doc = "[`properties`]: crate::properties")]
 #![cfg_attr(not(feature = "properties"), doc = "[`properties`]: DistributedLock#contract")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod api;
 pub mod blocking;
