@@ -8,7 +8,7 @@
 //! programs that use locks.
 //!
 //! A store without a queue needs five requests: [`polling`]. The front page of the crate
-//! `lock-core` lists what to write, in order. `examples/third_party_driver` in the repository is a
+//! `distlock-core` lists what to write, in order. `examples/third_party_driver` in the repository is a
 //! driver outside the workspace.
 //!
 //! Types that applications use too are at the root of this crate: `Error`, `Guarantees`, `Kind`,

@@ -54,7 +54,7 @@
 //! - It checks names, TTLs and kinds before the driver is asked, and names the operation and the
 //!   server in its errors. [`trace`] has its events.
 //!
-//! `examples/third_party_driver` in the repository is a driver of under 150 lines. `lock-memory` is
+//! `examples/third_party_driver` in the repository is a driver of under 150 lines. `distlock-memory` is
 //! the reference: it keeps every promise and needs no server.
 //!
 //! # What a lease does not promise
