@@ -8,7 +8,7 @@
 //! programs that use locks.
 //!
 //! A store without a queue needs five requests: [`polling`]. The front page of the crate
-//! `lock-core` lists what to write, in order. `examples/third_party_driver` in the repository is a
+//! `distlock-core` lists what to write, in order. `examples/third_party_driver` in the repository is a
 //! driver outside the workspace.
 //!
 //! Types that applications use too are at the root of this crate: `Error`, `Guarantees`, `Kind`,
@@ -32,7 +32,6 @@
 #[cfg(feature = "properties")]
 pub use lock_core::properties;
 pub use lock_core::{
-    Attempt, BoxError, Clock, DefaultPort, Diagnosis, DistributedLock, Explain, Instant, Lease,
-    Observed, Opener, Opening, Options, Reach, Request, Validity, Wait, Wish, deadline, duration,
-    limit_conflict, only_exclusive, polling, queue, this_process, wall_clock,
+    Attempt, BoxError, Clock, Diagnosis, DistributedLock, Instant, Lease, Observed, Options, Reach,
+    Request, Validity, Wait, Wish, deadline, duration, polling, queue,
 };

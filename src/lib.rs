@@ -85,6 +85,8 @@
 //! why every grant carries a [`FencingToken`] for the resource to check, and why [`Lock::run`]
 //! stops the work at the safe deadline.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod blocking;
 mod connect;
 pub mod driver;

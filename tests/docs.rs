@@ -5,6 +5,9 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 #[cfg(feature = "memory")]
+#[doc = include_str!("../src/README.md")]
+struct PublishedReadme;
+#[cfg(feature = "memory")]
 #[doc = include_str!("../README.zh.md")]
 struct ReadmeInChinese;
 #[cfg(feature = "memory")]

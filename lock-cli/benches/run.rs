@@ -1,7 +1,7 @@
 //! `distlock run x -- true` from start to end on warm stores, beside `etcdctl lock x true`. `true`
 //! alone shows the cost of any process.
 //!
-//! `cargo bench -p lock-cli --features etcd --bench run [-- ROUNDS]`
+//! `cargo bench -p distlock-cli --features etcd --bench run [-- ROUNDS]`
 
 #![cfg(target_os = "linux")]
 

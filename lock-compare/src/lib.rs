@@ -5,7 +5,7 @@
 //! can take part, and ends in a [`Verdict`] with its evidence. [`run`] plays all of them and makes
 //! a [`Report`].
 //!
-//! Servers are private: `lock-lab` starts the ones that are installed. The report names the missing
+//! Servers are private: `distlock-lab` starts the ones that are installed. The report names the missing
 //! ones, and how to install them.
 
 mod actor;

@@ -11,7 +11,7 @@ fn report() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/comparison/report.json")
 }
 
-const COMMAND: &str = "cargo run -p lock-compare --example docs -- docs/comparison/report.json";
+const COMMAND: &str = "cargo run -p distlock-compare --example docs -- docs/comparison/report.json";
 
 #[test]
 fn the_documents_match_the_report() {

@@ -129,6 +129,7 @@ impl Clock {
 }
 
 /// The time of day, for people: "held since 14:03". It may jump, so no decision depends on it.
+#[doc(hidden)]
 #[allow(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
 pub fn wall_clock() -> SystemTime {
     SystemTime::now()

@@ -7,7 +7,8 @@ mod text;
 
 use std::{fmt, time::Duration};
 
-use self::placed::Placed;
+pub(crate) use self::placed::Reworded;
+use self::placed::{Placed, unwrapped};
 pub use self::{closed_by::ClosedBy, effect::Effect, placed::BoxError};
 use crate::{Holder, LockName, LossReason, Requirement};
 
@@ -18,7 +19,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// The text is complete: it names the operation, the server's address and the client library's
 /// message. So [`source`](std::error::Error::source) returns `None`, and a program that prints
-/// whole chains of errors repeats nothing. The client library's own error is in the field `source`.
+/// whole chains of errors repeats nothing. [`client_error`](Self::client_error) returns the client
+/// library's own error.
 ///
 /// `Debug` is the same text, since a `main` that returns an error prints that; below it stand the
 /// causes that the text does not name.
@@ -191,6 +193,41 @@ impl Error {
         match self {
             Self::Unavailable { effect, .. } | Self::Rejected { effect, .. } => *effect,
             _ => Effect::None,
+        }
+    }
+
+    /// Returns the client library's own error, for a downcast: an `io::Error`, `redis::RedisError`,
+    /// `etcd_client::Error`, `sqlx::Error` or `zookeeper_client::Error`. `None` if the store or its
+    /// client reported nothing. What the driver found itself (no answer in time), or what failed for
+    /// several callers at once, is a text: no downcast fits. Use the kind of the `Error` to decide;
+    /// this is for what it does not tell, such as a server's code. `distlock::etcd::client`, and
+    /// likewise for the other stores, is the version of the client library that fits.
+    ///
+    /// ```
+    /// # use lock_core as distlock;
+    /// use std::io;
+    ///
+    /// fn is_refused(error: &distlock::Error) -> bool {
+    ///     let own = error.client_error().and_then(|own| own.downcast_ref::<io::Error>());
+    ///     own.is_some_and(|own| own.kind() == io::ErrorKind::ConnectionRefused)
+    /// }
+    /// # let (store, op, effect) = ("sqlite", "acquire", distlock::Effect::None);
+    /// # let source = io::Error::from(io::ErrorKind::ConnectionRefused).into();
+    /// # let error = distlock::Error::Unavailable { store, op, effect, source };
+    /// # assert!(is_refused(&error));
+    /// ```
+    pub fn client_error(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.attached().map(unwrapped)
+    }
+
+    /// The client library's error, with what was added to it.
+    fn attached(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Unavailable { source, .. }
+            | Self::Denied { source, .. }
+            | Self::Misconfigured { source, .. }
+            | Self::Rejected { source, .. } => Some(&**source),
+            _ => None,
         }
     }
 

@@ -41,7 +41,6 @@
 //! Errors are [`Error`]s: [`Unavailable`](Error::Unavailable) with its [`Effect`] for an outage,
 //! [`Denied`](Error::Denied), [`Misconfigured`](Error::Misconfigured),
 //! [`Rejected`](Error::Rejected), [`PlaceLost`](Error::place_lost), [`Closed`](Error::closed).
-//! [`limit_conflict`] and [`only_exclusive`] build two errors that drivers have in common.
 //!
 //! What lock-core does for a driver:
 //!
@@ -55,7 +54,7 @@
 //! - It checks names, TTLs and kinds before the driver is asked, and names the operation and the
 //!   server in its errors. [`trace`] has its events.
 //!
-//! `examples/third_party_driver` in the repository is a driver of under 150 lines. `lock-memory` is
+//! `examples/third_party_driver` in the repository is a driver of under 150 lines. `distlock-memory` is
 //! the reference: it keeps every promise and needs no server.
 //!
 //! # What a lease does not promise
@@ -66,6 +65,7 @@
 //!
 #![cfg_attr(feature = "properties", doc = "[`properties`]: crate::properties")]
 #![cfg_attr(not(feature = "properties"), doc = "[`properties`]: DistributedLock#contract")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod api;
 pub mod blocking;

@@ -2,7 +2,7 @@
 
 use std::{error::Error as _, fmt, time::Duration};
 
-use lock_core::{BoxError, Effect, Error, duration::shown};
+use lock_core::{BoxError, Effect, Error, duration::shown, keep::errors::reworded};
 use tonic::{Code, ConnectError, Status};
 
 use crate::wire::tls_error;
@@ -254,20 +254,16 @@ fn is_refusal(status: &Status) -> bool {
 
 /// The server's message, or the client's with its last cause, without the client's dump of headers.
 fn shorten(error: etcd_client::Error) -> BoxError {
-    match error {
-        etcd_client::Error::GRpcStatus(status) => {
-            let mut told = format!("{} ({:?})", status.message(), status.code());
-            if status.message().contains(FULL) {
-                told.push_str(": compact, defragment, and then `etcdctl alarm disarm`");
-            }
-            tls_error::explained(match causes(&status).last() {
-                Some(cause) => format!("{told}: {cause}"),
-                None => told,
-            })
-            .into()
-        }
-        error => error.into(),
+    let etcd_client::Error::GRpcStatus(status) = &error else { return error.into() };
+    let mut told = format!("{} ({:?})", status.message(), status.code());
+    if status.message().contains(FULL) {
+        told.push_str(": compact, defragment, and then `etcdctl alarm disarm`");
     }
+    let text = tls_error::explained(match causes(status).last() {
+        Some(cause) => format!("{told}: {cause}"),
+        None => told,
+    });
+    reworded(text, error)
 }
 
 #[cfg(test)]
@@ -292,6 +288,16 @@ mod tests {
         }
         let denied = Failure::new(F::Denied, "why").into_error("acquire", false);
         assert!(matches!(denied, Error::Denied { .. }));
+    }
+
+    #[test]
+    fn a_status_in_fewer_words_is_still_there_for_a_downcast() {
+        let status = Status::new(C::PermissionDenied, "etcdserver: permission denied");
+        let failure = Failure::from(etcd_client::Error::GRpcStatus(status));
+        let error = failure.into_error("acquire", false);
+        assert!(error.to_string().ends_with("etcdserver: permission denied (PermissionDenied)"));
+        let own = error.client_error().and_then(|own| own.downcast_ref::<etcd_client::Error>());
+        assert!(matches!(own, Some(etcd_client::Error::GRpcStatus(_))), "{own:?}");
     }
 
     #[test]

@@ -140,6 +140,8 @@
 //! with each new login at once. No attempt begins in that session any more, and the entry goes with
 //! its last grant.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod acquire;
 mod config;
 mod election;

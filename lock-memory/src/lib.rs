@@ -46,6 +46,8 @@
 //! [`MemoryStore::contents`] shows them. With the feature `properties` a store can be broken on
 //! purpose in one way for each executable property, to test the properties.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod acquire;
 mod config;
 mod defect;

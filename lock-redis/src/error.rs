@@ -24,7 +24,7 @@ use std::{io, time::Duration};
 
 use lock_core::{
     BoxError, Effect, Error,
-    keep::errors::{self, denied, rejected},
+    keep::errors::{self, denied, rejected, reworded},
 };
 use redis::{ErrorKind, RedisError, Value};
 
@@ -156,7 +156,7 @@ pub(crate) fn of_request(op: &'static str, request: &Request<'_>, error: RedisEr
             let pattern = String::from_utf8_lossy(&key).replace(char::REPLACEMENT_CHARACTER, "?");
             let help =
                 format!("beside the locks' keys the login needs ~{pattern}, the token floor's");
-            denied(STORE, op, Explained { error: source, help })
+            denied(STORE, op, helped(source, &help))
         }
         error => error,
     }
@@ -177,7 +177,7 @@ pub(crate) fn still_refused(op: &'static str, effect: Effect, error: RedisError)
     }
     if is_moving(&error) {
         let help = "the name's slot is being moved to another node, and has not arrived in time";
-        return unavailable(op, effect, Explained { error: error.into(), help: help.to_owned() });
+        return unavailable(op, effect, helped(error, help));
     }
     unavailable(op, effect, explained(error))
 }
@@ -195,16 +195,13 @@ fn explained(error: RedisError) -> BoxError {
         }
         _ => return error.into(),
     };
-    Explained { error: error.into(), help: help.to_owned() }.into()
+    helped(error, help)
 }
 
 /// The server's error, and what helps.
-#[derive(Debug, thiserror::Error)]
-#[error("{error} ({help})")]
-struct Explained {
-    #[source]
-    error: BoxError,
-    help: String,
+fn helped(error: impl Into<BoxError>, help: &str) -> BoxError {
+    let error: BoxError = error.into();
+    reworded(format!("{error} ({help})"), error)
 }
 
 /// Too few replicas have a change.

@@ -164,6 +164,8 @@
 //! While a lock is held, a renewal keeps its fence, three times a day. Queues expire two days after
 //! the last renewal of any waiter.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod acquire;
 mod config;
 mod election;

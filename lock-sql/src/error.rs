@@ -17,7 +17,7 @@ use std::fmt::Display;
 
 use lock_core::{
     BoxError, Effect, Error,
-    keep::errors::{denied, misconfigured, rejected, unavailable},
+    keep::errors::{denied, misconfigured, rejected, reworded, unavailable},
 };
 use sqlx::error::DatabaseError;
 
@@ -162,23 +162,15 @@ pub(crate) fn convert(dialect: Dialect, op: &'static str, error: sqlx::Error) ->
     }
 }
 
-/// The client library's error in plain words.
-#[derive(Debug, thiserror::Error)]
-#[error("{text}")]
-struct Worded {
-    text: String,
-    source: sqlx::Error,
-}
-
 /// Puts the error into plain words. Leaves out details for builders of the server or the library:
 /// PostgreSQL's source line, and how to compile RSA in, which has a hole (RUSTSEC-2023-0071).
 pub(crate) fn worded(dialect: Dialect, error: sqlx::Error) -> BoxError {
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     if let Some(text) = tls_error::explained(&error) {
-        return Worded { text, source: error }.into();
+        return reworded(text, error);
     }
     if let Some(text) = method::lacking(dialect, &error) {
-        return Worded { text, source: error }.into();
+        return reworded(text, error);
     }
     let text = match &error {
         sqlx::Error::Database(refused) if Refusal::of(dialect, &error) == Refusal::NoDatabase => {
@@ -199,7 +191,7 @@ pub(crate) fn worded(dialect: Dialect, error: sqlx::Error) -> BoxError {
         }
         _ => return error.into(),
     };
-    Worded { text, source: error }.into()
+    reworded(text, error)
 }
 
 /// Same as [`convert`], for a request that was not sent.
@@ -213,9 +205,11 @@ pub(crate) fn not_sent(dialect: Dialect, op: &'static str, error: sqlx::Error) -
 /// The same error with what it is about, if the store refused that for good.
 pub(crate) fn about(what: impl Display, error: Error) -> Error {
     match error {
-        Error::Denied { store, op, source } => denied(store, op, format!("{what}: {source}")),
+        Error::Denied { store, op, source } => {
+            denied(store, op, reworded(format!("{what}: {source}"), source))
+        }
         Error::Rejected { store, op, effect, source } => {
-            rejected(store, op, effect, format!("{what}: {source}"))
+            rejected(store, op, effect, reworded(format!("{what}: {source}"), source))
         }
         error => error,
     }

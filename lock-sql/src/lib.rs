@@ -169,6 +169,7 @@
 //! each renewal.
 
 #![cfg(any(feature = "sqlite", feature = "mysql", feature = "postgres"))]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod acquire;
 mod config;

@@ -2,7 +2,7 @@
 
 use lock_core::{
     BoxError, Effect, Error,
-    keep::errors::{self, denied, rejected},
+    keep::errors::{self, denied, rejected, reworded},
 };
 use zookeeper_client::Error as ZkError;
 
@@ -75,7 +75,7 @@ pub(crate) fn write_failed(op: &'static str, error: ZkError) -> Error {
 fn failed(op: &'static str, unanswered: Effect, error: ZkError) -> Error {
     match meaning(&error) {
         // ZooKeeper knows no wrong password: with it, a client is another user without rights.
-        Meaning::Denied => denied(STORE, op, format!("{error}: {NOT_SUFFICIENT}")),
+        Meaning::Denied => denied(STORE, op, reworded(format!("{error}: {NOT_SUFFICIENT}"), error)),
         Meaning::Answered | Meaning::Refused => rejected(STORE, op, Effect::None, error),
         Meaning::NotNow => unavailable(op, Effect::None, error),
         Meaning::Over | Meaning::Unanswered => unavailable(op, unanswered, error),

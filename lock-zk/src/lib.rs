@@ -178,6 +178,8 @@
 //! session follows a `sync`, so it is not older than the call; within a session answers never go
 //! back.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod acquire;
 mod config;
 mod election;

@@ -1,6 +1,6 @@
 //! Each experiment on each store that is compiled in has a verdict with an explanation. The verdict
 //! changes when the locks change parts. One trial per cell:
-//! `cargo test -p lock-compare --test trials -- verdicts::c7_redis`.
+//! `cargo test -p distlock-compare --test trials -- verdicts::c7_redis`.
 //!
 //! The wanted experiments are played before the first trial is judged, so that cells share their
 //! servers. Those that measure time are in `alone`.

@@ -24,17 +24,21 @@ const PAUSED: &str = "the clock of tokio is paused here (tokio::time::pause), so
                       answer comes";
 
 /// Opens the driver for a URL. The facade knows the drivers; lock-core does not.
+#[doc(hidden)]
 pub type Opener = fn(StoreUrl) -> Opening;
 
 /// The port of a store's servers if a URL of this scheme names none. `None` for a store without
 /// servers.
+#[doc(hidden)]
 pub type DefaultPort = fn(&str) -> Option<u16>;
 
 /// Says within a limit what answers at a URL whose connect has failed, if it is known. The facade
 /// knows the servers; lock-core does not.
+#[doc(hidden)]
 pub type Explain = fn(StoreUrl, Duration) -> BoxFuture<'static, Option<String>>;
 
 /// A driver that is being connected.
+#[doc(hidden)]
 pub type Opening = BoxFuture<'static, Result<Arc<dyn DistributedLock>>>;
 
 /// A connection to be made: await it. Each clone makes a connection of its own.
@@ -65,6 +69,7 @@ pub struct Connect {
 
 impl Connect {
     /// A connection to `url` by `open`, with no requirements.
+    #[doc(hidden)]
     #[track_caller]
     pub fn new(url: impl Into<String>, open: Opener) -> Self {
         let (url, required) = (url.into(), Vec::new());
@@ -75,12 +80,14 @@ impl Connect {
     }
 
     /// Sets the port for URLs that name none, so that errors can name the server's whole address.
+    #[doc(hidden)]
     pub fn default_port(mut self, default_port: DefaultPort) -> Self {
         self.default_port = default_port;
         self
     }
 
-    /// Sets what explains a connect that has failed at a server: see [`Explain`].
+    /// Sets what explains a connect that has failed at a server.
+    #[doc(hidden)]
     pub fn explain(mut self, explain: Explain) -> Self {
         self.explain = explain;
         self

@@ -6,6 +6,7 @@ use crate::{
 };
 
 /// The error for a request on a name that others use with `found` permits.
+#[doc(hidden)]
 pub fn limit_conflict(request: &Request, found: u32) -> Error {
     let name = &request.name;
     match request.kind {
@@ -25,6 +26,7 @@ pub fn limit_conflict(request: &Request, found: u32) -> Error {
 /// # Errors
 ///
 /// [`Error::Unsupported`].
+#[doc(hidden)]
 pub fn only_exclusive(store: &'static str, wishes: &[Wish]) -> Result<()> {
     match wishes.iter().all(|(request, _)| request.kind == Kind::Exclusive) {
         true => Ok(()),

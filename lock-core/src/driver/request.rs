@@ -36,7 +36,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request with the defaults: exclusive, renewed, waiting, [`this_process`] as the holder.
+    /// A request with the defaults: exclusive, renewed, waiting. The holder is described by program,
+    /// process id and host.
     pub fn new(name: LockName, ttl: Duration) -> Self {
         Self {
             name,
@@ -179,6 +180,7 @@ impl Heard {
 }
 
 /// The default description of a holder: program, process id and host.
+#[doc(hidden)]
 pub fn this_process() -> Arc<str> {
     static THIS: OnceLock<Arc<str>> = OnceLock::new();
     THIS.get_or_init(|| {

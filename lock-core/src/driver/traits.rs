@@ -102,8 +102,8 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// - [`Error::PlaceLost`](crate::Error::PlaceLost) if the attempt's entry, or the session in
     ///   which it waited, is gone: a waiter gets this error, and is never re-queued silently.
     /// - [`Error::InvalidOption`](crate::Error::InvalidOption) if others count with another number
-    ///   of permits: [`limit_conflict`](crate::limit_conflict), also if it may wait. lock-core asks
-    ///   again for it, as another attempt.
+    ///   of permits, also if it may wait. Its `option` is `permits`; lock-core asks again for it, as
+    ///   another attempt.
     /// - [`Error::Denied`](crate::Error::Denied), [`Error::Rejected`](crate::Error::Rejected),
     ///   [`Error::Closed`](crate::Error::Closed).
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>>;

@@ -5,24 +5,11 @@ use std::fmt;
 use super::Error;
 use crate::{Holder, Requirement, driver::duration::about};
 
-impl Error {
-    /// The client library's error.
-    fn library_s(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Unavailable { source, .. }
-            | Self::Denied { source, .. }
-            | Self::Misconfigured { source, .. }
-            | Self::Rejected { source, .. } => Some(&**source),
-            _ => None,
-        }
-    }
-}
-
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.to_string();
         f.write_str(&text)?;
-        let causes = std::iter::successors(self.library_s(), |error| error.source());
+        let causes = std::iter::successors(self.attached(), |error| error.source());
         let untold = causes.map(ToString::to_string).filter(|cause| !text.contains(cause.as_str()));
         for (number, cause) in untold.enumerate() {
             let heading = if number == 0 { "\n\nCaused by:" } else { "" };

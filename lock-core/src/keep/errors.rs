@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::{BoxError, Effect, Error, LossReason};
+use crate::{BoxError, Effect, Error, LossReason, error::Reworded};
 
 /// An option has a value that is not allowed.
 pub fn invalid(option: &str, value: impl Display, allowed: impl Into<String>) -> Error {
@@ -52,6 +52,11 @@ pub fn rejected(
     source: impl Into<BoxError>,
 ) -> Error {
     Error::Rejected { store, op, effect, source: source.into() }
+}
+
+/// A client library's error in the driver's words. [`Error::client_error`] still returns it.
+pub fn reworded(text: impl Into<String>, error: impl Into<BoxError>) -> BoxError {
+    Reworded { text: text.into(), error: error.into() }.into()
 }
 
 /// The grant was over before the client learned of it: it was silent for too long, as a process that

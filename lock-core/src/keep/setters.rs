@@ -23,6 +23,7 @@
 /// let config = Config::default().prefix("locks/").ttl(Duration::from_secs(5));
 /// assert_eq!((&*config.prefix, config.ttl), ("locks/", Some(Duration::from_secs(5))));
 /// ```
+#[doc(hidden)]
 #[macro_export]
 macro_rules! setters {
     ($($(#[$doc:meta])* $field:ident: $type:ty => $value:expr;)*) => {

@@ -2,7 +2,7 @@
 //!
 //! A driver's author writes a [`Harness`] of about 30 lines, which supplies clients and faults, and
 //! runs [`all`]. One file per property; each names its sources. Each is itself tested by a
-//! deliberately broken lock in `lock-memory` that exactly this property rejects.
+//! deliberately broken lock in `distlock-memory` that exactly this property rejects.
 //!
 //! ```no_run
 //! # mod distlock { pub use lock_core as driver; }

@@ -36,7 +36,7 @@ pub(crate) async fn open(config: &SqlConfig) -> Result<Box<dyn Database>> {
         #[allow(unreachable_patterns, reason = "all features may be there")]
         _ => {
             let store = config.dialect().store();
-            let what = format!("be used: build lock-sql with feature {store:?}");
+            let what = format!("be used: build distlock-sql with feature {store:?}");
             return Err(Error::Unsupported { store, what });
         }
     };

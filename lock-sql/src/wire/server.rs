@@ -58,12 +58,12 @@ pub(crate) async fn prepare(database: &dyn Database, connect: Duration) -> Resul
 }
 
 fn denied(dialect: Dialect, why: sqlx::Error) -> Error {
-    let source = format!(
-        "{}; the locks' tables are missing or closed to this user, who may not create them: let \
+    let why = error::worded(dialect, why);
+    let text = format!(
+        "{why}; the locks' tables are missing or closed to this user, who may not create them: let \
          somebody run what `distlock schema --store {store}:` prints (lock_sql::schema in Rust), and grant \
          this user SELECT, INSERT, UPDATE and DELETE",
-        error::worded(dialect, why),
         store = dialect.store()
     );
-    errors::denied(dialect.store(), "connect", source)
+    errors::denied(dialect.store(), "connect", errors::reworded(text, why))
 }
