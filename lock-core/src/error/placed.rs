@@ -55,9 +55,9 @@ pub(crate) struct Reworded {
 }
 
 /// Returns the client library's own error below what lock-core and the drivers have added.
-pub(super) fn unwrapped(
-    mut error: &(dyn std::error::Error + 'static),
-) -> &(dyn std::error::Error + 'static) {
+pub(super) fn unwrapped<'a>(
+    mut error: &'a (dyn std::error::Error + 'static),
+) -> &'a (dyn std::error::Error + 'static) {
     loop {
         if let Some(placed) = error.downcast_ref::<Placed>() {
             error = &*placed.source;
