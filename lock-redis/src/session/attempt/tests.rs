@@ -310,31 +310,20 @@ fn a_renewal_by_hand_gives_a_fixed_term_a_whole_ttl() {
 /// The server may lack that renewal, and a check there has asked for the old term's time.
 #[test]
 fn a_renewal_by_hand_that_its_server_may_have_lost_moves_no_deadline() {
-    let events: [(fn(&Attempt, Instant), bool); 4] = [
-        (Attempt::doubt, true),
-        // It may have restarted.
-        (Attempt::check, false),
-        (
-            |attempt, at| {
-                attempt.check(at);
-                attempt.doubt(at);
-            },
-            false,
-        ),
-        (
-            |attempt, at| {
-                attempt.doubt(at);
-                attempt.taken_over(at);
-            },
-            false,
-        ),
+    type Event = fn(&Attempt, Instant);
+    // After a check it may have restarted.
+    let events: [(&[Event], bool); 4] = [
+        (&[Attempt::doubt], true),
+        (&[Attempt::check], false),
+        (&[Attempt::check, Attempt::doubt], false),
+        (&[Attempt::doubt, Attempt::taken_over], false),
     ];
-    for (event, counts) in events {
+    for (events, counts) in events {
         let attempt = fixed();
         let sent = Clock::Boot.now();
         let validity = attempt.hold(sent, 7).unwrap();
         let (renewed, sign) = (sent + TTL / 3, sent + TTL / 2);
-        event(&attempt, sign);
+        events.iter().for_each(|event| event(&attempt, sign));
         attempt.renewed_by_hand(renewed, 7);
         assert_eq!(validity.until(), safe_until(sent, TTL));
         // Its answer ends no search on the next connection.
