@@ -13,6 +13,9 @@ struct ReadmeInChinese;
 #[cfg(feature = "memory")]
 #[doc = include_str!("../docs/calls.md")]
 struct Calls;
+#[cfg(feature = "redis")]
+#[doc = include_str!("../docs/clients.md")]
+struct Clients;
 #[doc = include_str!("../docs/concepts.md")]
 struct Concepts;
 #[doc = include_str!("../docs/errors.md")]

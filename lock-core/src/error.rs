@@ -7,8 +7,8 @@ mod text;
 
 use std::{fmt, time::Duration};
 
-pub(crate) use self::placed::Reworded;
 use self::placed::{Placed, unwrapped};
+pub(crate) use self::placed::{Reworded, Shared};
 pub use self::{closed_by::ClosedBy, effect::Effect, placed::BoxError};
 use crate::{Holder, LockName, LossReason, Requirement};
 
@@ -198,23 +198,24 @@ impl Error {
 
     /// Returns the client library's own error, for a downcast: an `io::Error`, `redis::RedisError`,
     /// `etcd_client::Error`, `sqlx::Error` or `zookeeper_client::Error`. `None` if the store or its
-    /// client reported nothing. What the driver found itself (no answer in time), or what failed for
-    /// several callers at once, is a text: no downcast fits. Use the kind of the `Error` to decide;
-    /// this is for what it does not tell, such as a server's code. `distlock::etcd::client`, and
-    /// likewise for the other stores, is the version of the client library that fits.
+    /// client reported nothing. What the driver found itself (no answer in time) is a text that fits
+    /// no downcast, or an error of these types that the driver made. Use the kind of the `Error` to
+    /// decide; this is for what it does not tell, such as a server's code. `distlock::etcd::client`,
+    /// and likewise for the other stores, is the version of the client library that fits.
     ///
     /// ```
     /// # use lock_core as distlock;
     /// use std::io;
     ///
-    /// fn is_refused(error: &distlock::Error) -> bool {
+    /// /// Whether SQLite's file lies where nobody can write.
+    /// fn is_read_only(error: &distlock::Error) -> bool {
     ///     let own = error.client_error().and_then(|own| own.downcast_ref::<io::Error>());
-    ///     own.is_some_and(|own| own.kind() == io::ErrorKind::ConnectionRefused)
+    ///     own.is_some_and(|own| own.kind() == io::ErrorKind::ReadOnlyFilesystem)
     /// }
-    /// # let (store, op, effect) = ("sqlite", "acquire", distlock::Effect::None);
-    /// # let source = io::Error::from(io::ErrorKind::ConnectionRefused).into();
-    /// # let error = distlock::Error::Unavailable { store, op, effect, source };
-    /// # assert!(is_refused(&error));
+    /// # let (store, op) = ("sqlite", "connect");
+    /// # let source = io::Error::from(io::ErrorKind::ReadOnlyFilesystem).into();
+    /// # let error = distlock::Error::Denied { store, op, source };
+    /// # assert!(is_read_only(&error));
     /// ```
     pub fn client_error(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.attached().map(unwrapped)
@@ -249,7 +250,7 @@ impl Error {
     }
 
     /// Wraps the client library's error, if there is one.
-    fn map_source(mut self, wrap: impl FnOnce(BoxError) -> BoxError) -> Self {
+    pub(crate) fn map_source(mut self, wrap: impl FnOnce(BoxError) -> BoxError) -> Self {
         if let Self::Unavailable { source, .. }
         | Self::Denied { source, .. }
         | Self::Misconfigured { source, .. }

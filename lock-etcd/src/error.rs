@@ -1,6 +1,6 @@
 //! Why requests fail, and the caller's errors for that.
 
-use std::{error::Error as _, fmt, time::Duration};
+use std::{error::Error as _, fmt, sync::Arc, time::Duration};
 
 use lock_core::{BoxError, Effect, Error, duration::shown, keep::errors::reworded};
 use tonic::{Code, ConnectError, Status};
@@ -16,11 +16,11 @@ const ANSWER_TOO_LARGE: &str = "decoded message length too large";
 /// In the message of an etcd whose quota is used up.
 const FULL: &str = "space exceeded";
 
-/// Why a request failed.
-#[derive(Debug)]
+/// Why a request failed. Several callers may get it.
+#[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) kind: FailureKind,
-    source: BoxError,
+    source: Arc<dyn std::error::Error + Send + Sync>,
 }
 
 /// The kind of a failure: what to do about it.
@@ -68,6 +68,7 @@ impl FailureKind {
 impl Failure {
     /// A failure that this crate found, not the client.
     pub(crate) fn new(kind: FailureKind, source: impl Into<BoxError>) -> Self {
+        let source: BoxError = source.into();
         Self { kind, source: source.into() }
     }
 
@@ -155,6 +156,7 @@ impl Failure {
             false => Effect::None,
         };
         let Self { kind, source } = self;
+        let source = BoxError::from(source);
         match kind {
             FailureKind::Denied => Error::Denied { store: STORE, op, source },
             FailureKind::Rejected | FailureKind::Unclear => {
@@ -165,15 +167,9 @@ impl Failure {
     }
 }
 
-impl Clone for Failure {
-    fn clone(&self) -> Self {
-        Self::new(self.kind, self.source.to_string())
-    }
-}
-
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.source.fmt(f)
+        write!(f, "{}", self.source)
     }
 }
 
@@ -294,7 +290,7 @@ mod tests {
     fn a_status_in_fewer_words_is_still_there_for_a_downcast() {
         let status = Status::new(C::PermissionDenied, "etcdserver: permission denied");
         let failure = Failure::from(etcd_client::Error::GRpcStatus(status));
-        let error = failure.into_error("acquire", false);
+        let error = failure.clone().into_error("acquire", false);
         assert!(error.to_string().ends_with("etcdserver: permission denied (PermissionDenied)"));
         let own = error.client_error().and_then(|own| own.downcast_ref::<etcd_client::Error>());
         assert!(matches!(own, Some(etcd_client::Error::GRpcStatus(_))), "{own:?}");

@@ -143,11 +143,11 @@ pub(crate) fn of_request(op: &'static str, request: &Request<'_>, error: RedisEr
     let Some(key) = request.floor.map(|floor| floor.bytes()) else { return convert(op, error) };
     if error.to_string().contains("BROKENFLOOR") {
         let key = key.escape_ascii().to_string().replace(r"\xff", r"\xFF");
-        let source = format!(
+        let text = format!(
             "the key {key} is the record of the token floor, and somebody has overwritten it; delete it, and \
              raise the floor again"
         );
-        return rejected(STORE, op, Effect::None, source);
+        return rejected(STORE, op, Effect::None, reworded(text, error));
     }
     // Refused before the script begins. The server does not say which of its keys is missing.
     let lacks_a_key = error.code() == Some("NOPERM") && error.to_string().contains("key");

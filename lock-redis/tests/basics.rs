@@ -347,7 +347,12 @@ async fn the_documented_rights_are_enough_up_to_the_close() {
         let _held = acquire(&driver, "held", TTL).await.unwrap();
         within(driver.close()).await.unwrap();
         assert!(!server.keys().await.unwrap().contains(&b"app:held".to_vec()));
-        let forbidden = try_driver(&format!("redis://few:secret@{}", server.addr())).await;
+        let login = format!("redis://few:secret@{}", server.addr());
+        let own = redis::Client::open(login.as_str()).unwrap();
+        let mut own = within(own.get_multiplexed_async_connection()).await.unwrap();
+        let emptied: redis::RedisResult<()> = redis::cmd("FLUSHALL").query_async(&mut own).await;
+        assert!(emptied.is_err(), "it would end the locks of all other logins");
+        let forbidden = try_driver(&login).await;
         let outside = acquire(&forbidden.unwrap(), "orders", TTL).await;
         assert!(matches!(outside, Err(Error::Denied { .. })), "{outside:?}");
     }

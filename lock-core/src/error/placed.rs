@@ -1,6 +1,6 @@
 //! What lock-core adds to a client library's error.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use crate::LockName;
 
@@ -54,6 +54,9 @@ pub(crate) struct Reworded {
     pub(crate) error: BoxError,
 }
 
+/// A client library's error that several callers get.
+pub(crate) type Shared = Arc<dyn std::error::Error + Send + Sync>;
+
 /// Returns the client library's own error below what lock-core and the drivers have added.
 pub(super) fn unwrapped<'a>(
     mut error: &'a (dyn std::error::Error + 'static),
@@ -63,6 +66,8 @@ pub(super) fn unwrapped<'a>(
             error = &*placed.source;
         } else if let Some(reworded) = error.downcast_ref::<Reworded>() {
             error = &*reworded.error;
+        } else if let Some(shared) = error.downcast_ref::<Shared>() {
+            error = &**shared;
         } else {
             return error;
         }
@@ -88,6 +93,19 @@ mod tests {
         assert_eq!((error.to_string().as_str(), format!("{error:?}").as_str()), (text, text));
         let own = error.client_error().and_then(|own| own.downcast_ref::<io::Error>());
         assert_eq!(own.map(io::Error::kind), Some(io::ErrorKind::ConnectionRefused));
+    }
+
+    #[test]
+    fn each_of_several_callers_finds_the_client_s_own_error() {
+        let own = io::Error::from(io::ErrorKind::ConnectionRefused);
+        let source = errors::reworded("nobody listens", own);
+        let first = errors::shared(errors::denied("redis", "connect", source));
+        for error in [errors::again(&first), first] {
+            let text = "redis denied connect: nobody listens";
+            assert_eq!((error.to_string().as_str(), format!("{error:?}").as_str()), (text, text));
+            let own = error.client_error().and_then(|own| own.downcast_ref::<io::Error>());
+            assert_eq!(own.map(io::Error::kind), Some(io::ErrorKind::ConnectionRefused));
+        }
     }
 
     #[test]

@@ -2,7 +2,10 @@
 
 use std::fmt::Display;
 
-use crate::{BoxError, Effect, Error, LossReason, error::Reworded};
+use crate::{
+    BoxError, Effect, Error, LossReason,
+    error::{Reworded, Shared},
+};
 
 /// An option has a value that is not allowed.
 pub fn invalid(option: &str, value: impl Display, allowed: impl Into<String>) -> Error {
@@ -65,16 +68,25 @@ pub fn late(store: &'static str) -> Error {
     Error::PlaceLost { store, name: None, reason: LossReason::Expired }
 }
 
-/// A copy of an error, for a request that was made for several callers.
+/// The same error, whose copies by [`again`] have the client library's own error, too.
+pub fn shared(error: Error) -> Error {
+    error.map_source(|source| Shared::from(source).into())
+}
+
+/// A copy of an error, for a request that was made for several callers. Of an error that is not
+/// [`shared`] it has the text alone.
 pub fn again(error: &Error) -> Error {
-    let text = |source: &BoxError| source.to_string();
+    let copy = |source: &BoxError| match source.downcast_ref::<Shared>() {
+        Some(shared) => BoxError::from(shared.clone()),
+        None => source.to_string().into(),
+    };
     match error {
         Error::Unavailable { store, op, effect, source } => {
-            unavailable(store, op, *effect, text(source))
+            unavailable(store, op, *effect, copy(source))
         }
-        Error::Denied { store, op, source } => denied(store, op, text(source)),
-        Error::Misconfigured { store, op, source } => misconfigured(store, op, text(source)),
-        Error::Rejected { store, op, effect, source } => rejected(store, op, *effect, text(source)),
+        Error::Denied { store, op, source } => denied(store, op, copy(source)),
+        Error::Misconfigured { store, op, source } => misconfigured(store, op, copy(source)),
+        Error::Rejected { store, op, effect, source } => rejected(store, op, *effect, copy(source)),
         Error::Closed { store, name, by } => {
             Error::Closed { store, name: name.clone(), by: by.clone() }
         }

@@ -7,6 +7,7 @@ use lock_core::{
     Clock, Instant, Result,
     keep::{
         departures::{Departure, Departures, Removes, Sending},
+        errors::shared,
         grant::Grants,
         wait::Waits,
     },
@@ -142,7 +143,7 @@ impl Remover {
                     one.tell(result);
                 }
             }
-            Err(why) => self.node.departures.failed(leaving, &why, Clock::Boot.now()),
+            Err(why) => self.node.departures.failed(leaving, &shared(why), Clock::Boot.now()),
         }
     }
 }

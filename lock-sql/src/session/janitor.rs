@@ -6,7 +6,7 @@ use lock_core::{
     Clock, Effect, Error, Instant, Result,
     keep::{
         departures::{Departure, Departures, Removes, Sending},
-        errors::unavailable,
+        errors::{shared, unavailable},
     },
 };
 use tokio::sync::oneshot;
@@ -92,7 +92,7 @@ impl Removes for Session {
         let attempts: Vec<_> = batch.iter().flat_map(|one| one.what.attempts.clone()).collect();
         match self.leave("release", &attempts, doubtful, deadline).await {
             Ok(()) => batch.into_iter().for_each(|one| one.tell(Ok(()))),
-            Err(why) => self.departures.failed(batch, &why, Clock::Boot.now()),
+            Err(why) => self.departures.failed(batch, &shared(why), Clock::Boot.now()),
         }
     }
 }

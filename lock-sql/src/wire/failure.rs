@@ -3,7 +3,7 @@
 use std::{fmt::Display, io};
 
 use lock_core::{
-    Effect, Error,
+    BoxError, Effect, Error,
     keep::errors::{denied, unavailable},
 };
 
@@ -18,7 +18,7 @@ pub(crate) enum Failure {
     /// Not sent: there is no connection, and a retry does not help.
     Barred(Error),
     /// The same, since the server refuses the login, with this reason.
-    Login(String),
+    Login(BoxError),
     /// Not sent: there is no connection now.
     Down(sqlx::Error),
     /// Sent perhaps, and perhaps executed.
@@ -33,7 +33,7 @@ impl Failure {
     pub(crate) fn unconnected(dialect: Dialect, why: sqlx::Error) -> Self {
         let why = tls_error::without_texts(why);
         if error::is_login(dialect, &why) {
-            return Self::Login(error::worded(dialect, why).to_string());
+            return Self::Login(error::worded(dialect, why));
         }
         match error::is_final(dialect, &why) {
             true => Self::Barred(error::not_sent(dialect, "connect", why)),

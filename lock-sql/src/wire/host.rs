@@ -51,7 +51,7 @@ impl<C: Link> Host<C> {
     /// delay a refusal for longer than the limit.
     async fn try_logins(&self, limit: &Limit) -> Result<Connected<C>, Failure> {
         let login = self.logins.begin(|| (self.way)()).await.map_err(Failure::Barred)?;
-        let list = login.options().map_err(Failure::Login)?;
+        let list = login.options().map_err(|why| Failure::Login(why.into()))?;
         let mut part = (list.len() == 3).then(|| limit.half());
         let mut last = Failure::down("no login to try");
         for options in list {
@@ -71,7 +71,7 @@ impl<C: Link> Host<C> {
                 }
             };
             let Failure::Login(why) = &last else { break };
-            login.refused(&options, why.clone());
+            login.refused(&options, why.to_string());
         }
         Err(last)
     }

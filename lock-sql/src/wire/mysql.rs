@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use lock_core::{Encryption, Error, Secret, User, keep::errors::invalid};
+use lock_core::{
+    Encryption, Error, Secret, User,
+    keep::errors::{invalid, reworded},
+};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, MySqlPool, Row as _,
     mysql::{MySqlConnectOptions, MySqlSslMode},
@@ -116,7 +119,8 @@ fn unconnected(options: &MySqlConnectOptions, why: sqlx::Error) -> Failure {
         MySqlSslMode::Disabled => "the server demands TLS, and this is tls=off",
         _ => "the account demands a certificate of the client (options cert and key)",
     };
-    Failure::Login(format!("{}: the login is wrong, or {or}", refused.message()))
+    let text = format!("{}: the login is wrong, or {or}", refused.message());
+    Failure::Login(reworded(text, why))
 }
 
 /// Checks that a server with these settings can keep locks.

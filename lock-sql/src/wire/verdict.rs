@@ -1,5 +1,7 @@
 //! Which of several hosts is the one to write to.
 
+use lock_core::keep::errors::reworded;
+
 use crate::{error, layout::dialect::Dialect, wire::failure::Failure};
 
 /// Where a server's data comes from, where the server tells.
@@ -71,7 +73,7 @@ fn none(dialect: Dialect, mut failed: Vec<(String, Failure)>) -> Failure {
 /// The same failure with the host's name.
 fn at(dialect: Dialect, host: &str, failure: Failure) -> Failure {
     match failure {
-        Failure::Login(why) => Failure::Login(format!("{host}: {why}")),
+        Failure::Login(why) => Failure::Login(reworded(format!("{host}: {why}"), why)),
         failure => Failure::Barred(error::about(host, failure.unsent(dialect, "connect"))),
     }
 }

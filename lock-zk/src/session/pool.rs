@@ -6,7 +6,7 @@ use lock_core::{
     Clock, Effect, Error, Result,
     duration::shown,
     keep::{
-        errors::{again, invalid},
+        errors::{again, invalid, shared},
         pool::{Found, Maker, Pool, Pooled, other_ttl},
     },
 };
@@ -112,7 +112,7 @@ impl Sessions {
                 sessions.route.reach.works();
             }
             // A session that the pool does not take ends when its waiters have seen it.
-            maker.done(opened.map_err(Arc::new));
+            maker.done(opened.map_err(|error| Arc::new(shared(error))));
         });
     }
 

@@ -125,5 +125,6 @@ fn no_file(path: &Path, why: impl Display) -> Error {
 }
 
 fn denied(path: &Path, error: io::Error) -> Error {
-    errors::denied("sqlite", "connect", format!("{}: {error}", path.display()))
+    let text = format!("{}: {error}", path.display());
+    errors::denied("sqlite", "connect", errors::reworded(text, error))
 }
