@@ -9,10 +9,7 @@ mod lists;
 mod matrix;
 mod page;
 mod plots;
-mod security;
 mod words;
-
-pub(crate) use self::words::number;
 
 use crate::Report;
 

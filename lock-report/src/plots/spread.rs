@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::{
     SpreadRow,
-    html::words::{at, number},
+    words::{at, number},
 };
 
 use super::{axis::Axis, frame};

@@ -1,6 +1,6 @@
 //! The time axis of a timeline.
 
-use crate::{Timeline, html::words::time};
+use crate::{Timeline, words::time};
 
 /// Timelines with at most this many moments are spaced by moments: long waits are shortened.
 const MOMENTS: usize = 80;

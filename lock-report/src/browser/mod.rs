@@ -1,7 +1,7 @@
 //! Chromium in headless mode, through its own protocol.
 
 use std::{
-    fs, io,
+    env, fs, io,
     io::{BufRead, BufReader},
     net::TcpStream,
     os::unix::fs::MetadataExt,
@@ -16,10 +16,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tungstenite::{Message, WebSocket};
 
+/// A reason why a page cannot be looked at.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Longest wait for a reply. The machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(60);
+const CONTRAST: &str = include_str!("contrast.js");
+const OVERFLOW: &str = include_str!("overflow.js");
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 /// A running browser with one page at a time. Dropping the value ends it.
@@ -35,13 +38,23 @@ pub struct Browser {
 
 /// Returns the program, if it is installed.
 pub fn installed() -> Option<PathBuf> {
-    let folders = std::env::var_os("PATH")?;
+    let folders = env::var_os("PATH")?;
     let programs =
-        std::env::split_paths(&folders).flat_map(|folder| NAMES.map(|name| folder.join(name)));
+        env::split_paths(&folders).flat_map(|folder| NAMES.map(|name| folder.join(name)));
     programs.into_iter().find(|program| program.is_file())
 }
 
+/// Returns the build folder's `report`, for pages and screenshots. It is made if it does not exist.
+pub fn folder() -> io::Result<PathBuf> {
+    let program = env::current_exe()?;
+    let target = program.ancestors().find(|folder| folder.ends_with("target"));
+    let folder = target.map_or_else(env::temp_dir, Path::to_path_buf).join("report");
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
 impl Browser {
+    /// Starts the program, without a page.
     pub fn start(program: &Path) -> Result<Self, Failure> {
         let profile = tempfile::tempdir()?;
         let mut command = Command::new(program);
@@ -84,6 +97,7 @@ impl Browser {
         self.until("Page.loadEventFired")
     }
 
+    /// Gives the page this size.
     pub fn resize(&mut self, (width, height): (u32, u32)) -> Result<(), Failure> {
         let size =
             json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
@@ -106,6 +120,21 @@ impl Browser {
             Some(thrown) => Err(format!("{expression}: {thrown}").into()),
             None => Ok(answer["result"]["value"].clone()),
         }
+    }
+
+    /// Returns an error if an element is wider than the page or than its room.
+    pub fn overflows(&mut self) -> Result<(), Failure> {
+        let found = self.value(OVERFLOW)?;
+        (found == json!([])).then_some(()).ok_or_else(|| found.to_string().into())
+    }
+
+    /// Returns an error if a text has too little contrast, or if fewer than this many are read, all
+    /// in all and in drawings. Opens all folds.
+    pub fn contrast(&mut self, read: u64, drawn: u64) -> Result<(), Failure> {
+        let found = self.value(CONTRAST)?;
+        let enough = |name: &str, least| found[name].as_u64() > Some(least);
+        let well = enough("read", read) && enough("drawn", drawn) && found["low"] == json!([]);
+        well.then_some(()).ok_or_else(|| found.to_string().into())
     }
 
     /// Clicks in the middle of an element.

@@ -4,7 +4,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use sha2::{Digest, Sha256};
 
 /// Returns the content security policy for a style and a script, by their hashes.
-pub(super) fn policy(style: &str, script: &str) -> String {
+pub(crate) fn policy(style: &str, script: &str) -> String {
     let (style, script) = (hash(style), hash(script));
     format!(
         "default-src 'none'; style-src {style}; script-src {script}; img-src data:; \

@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 
 use crate::{
-    BarSeries, Drawing, Series, SpreadRow, State, Timeline,
-    html::words::{number, time},
+    BarSeries, Drawing, Series, SpreadRow, State, TailRow, Timeline,
+    words::{number, time},
 };
 
 /// The first `most` rows. The last line tells how many are left out.
@@ -13,6 +13,7 @@ pub(super) fn of(drawing: &Drawing, most: usize) -> Markup {
         Drawing::Lines { x, y, series, .. } => lines(x, y, series),
         Drawing::Bars { labels, series, .. } => bars(labels, series),
         Drawing::Spread { rows, .. } => spread(rows),
+        Drawing::Tails { rows, .. } => tails(rows),
         Drawing::Timeline(timeline) => timeline_rows(timeline),
     };
     html! {
@@ -61,12 +62,22 @@ fn bars(labels: &[String], series: &[BarSeries]) -> Table {
 }
 
 fn spread(rows: &[SpreadRow]) -> Table {
-    let head = ["", "5 %", "25 %", "50 %", "75 %", "95 %", "99 %"].map(String::from);
-    let rows = rows.iter().map(|row| {
-        let values = row.quantiles.map(number);
-        [row.name.clone()].into_iter().chain(values).collect()
-    });
-    (head.to_vec(), rows.collect())
+    let head = ["", "5 %", "25 %", "50 %", "75 %", "95 %", "99 %"];
+    quantiles(&head, rows.iter().map(|row| (&row.name, row.quantiles)))
+}
+
+fn tails(rows: &[TailRow]) -> Table {
+    let head = ["", "50 %", "99 %", "99.9 %", "slowest"];
+    quantiles(&head, rows.iter().map(|row| (&row.name, row.quantiles)))
+}
+
+fn quantiles<'a, const N: usize>(
+    head: &[&str],
+    rows: impl Iterator<Item = (&'a String, [f64; N])>,
+) -> Table {
+    let rows = rows
+        .map(|(name, quantiles)| [name.clone()].into_iter().chain(quantiles.map(number)).collect());
+    (head.iter().copied().map(String::from).collect(), rows.collect())
 }
 
 fn words(state: State) -> &'static str {

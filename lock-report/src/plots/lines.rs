@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::{Series, html::words::at};
+use crate::{Series, words::at};
 
 use super::{axis::Axis, frame};
 

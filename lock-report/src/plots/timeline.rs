@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::{
     FaultSpan, Lane, Span, State, Timeline,
-    html::words::{at, time},
+    words::{at, time},
 };
 
 use super::{clock::Clock, frame};
@@ -54,7 +54,7 @@ pub(super) fn draw(title: &str, id: &str, timeline: &Timeline) -> Markup {
 }
 
 /// The key to the blocks and marks of timelines, shown once for all.
-pub(in crate::html) fn key() -> Markup {
+pub fn key() -> Markup {
     let swatch = |class: &str| {
         html! { svg viewBox="0 0 24 14" aria-hidden="true" { (block(class, "M0 1h24v12h-24z")) } }
     };

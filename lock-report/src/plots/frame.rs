@@ -2,7 +2,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::html::words::{at, number};
+use crate::words::{at, number};
 
 use super::axis::Axis;
 
@@ -35,7 +35,7 @@ pub(super) fn image(
 }
 
 /// The patterns that distinguish bars without colours, once per page.
-pub(in crate::html) fn patterns() -> Markup {
+pub(crate) fn patterns() -> Markup {
     // Lines in the page's background colour, visible on every other colour.
     PreEscaped(
         "<svg class=\"patterns\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs>\

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The parts of the machine that influence figures.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
+    /// The operating system and its release.
     pub system: String,
     /// The processor's model.
     pub processor: String,
@@ -17,7 +18,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    pub(crate) fn this() -> Self {
+    /// The machine that this process runs on.
+    pub fn this() -> Self {
         let uname = rustix::system::uname();
         let (name, release) =
             (uname.sysname().to_string_lossy(), uname.release().to_string_lossy());
@@ -51,7 +53,7 @@ const PROGRAMS: [(&str, &str, &str); 5] = [
 ];
 
 /// Returns the versions of distlock and of the servers on this machine.
-pub(crate) fn versions() -> BTreeMap<String, String> {
+pub fn versions() -> BTreeMap<String, String> {
     let told = PROGRAMS.iter().filter_map(|(name, program, ask)| {
         let output = Command::new(program).arg(ask).output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
