@@ -5,22 +5,45 @@
 //! of the bare client, and the store's usual way. Each round is a list of [`Turn`]s; all figures of
 //! a [`Report`] are computed from them.
 
+mod child;
+mod clock;
+mod compute;
+mod consent;
 mod contender;
+mod cores;
+mod counted;
+mod cpu;
+mod crash;
+mod crew;
+mod exclusion;
 mod failure;
 mod figures;
+mod fleet;
+mod job;
+mod leader;
 mod options;
+mod pace;
+mod place;
 mod preset;
 mod report;
+mod round;
+mod run;
+mod stand;
+mod sweep;
+mod target;
 mod turn;
 mod workload;
 
 pub use self::{
+    child::child,
+    consent::{Impact, impact},
     contender::Role,
-    failure::Failure,
+    failure::{Failure, Violated},
     figures::{Fairness, Figures, Quantiles, Rounds},
     options::{Options, Progress},
     preset::Preset,
     report::{Ratio, Report, Row, Section, Sweep, SweepPoint},
+    run::run,
     turn::Turn,
     workload::{Kind, Workload},
 };

@@ -71,3 +71,36 @@ pub struct Workload {
     /// All workers ask at the same moment, once per round, and each releases as soon as it holds.
     pub herd: bool,
 }
+
+impl Workload {
+    /// Refuses what cannot be played.
+    pub fn check(&self) -> Result<(), String> {
+        let Self { workers, names, processes, rate, .. } = self;
+        for (what, value) in [("workers", workers), ("names", names), ("processes", processes)] {
+            if *value == 0 {
+                return Err(format!("{what} = 0; at least 1 is needed"));
+            }
+        }
+        if processes > workers {
+            return Err(format!("processes = {processes}; at most one per worker ({workers})"));
+        }
+        match rate.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
+            Some(rate) => Err(format!("rate = {rate}; starts per second are more than 0")),
+            None => Ok(()),
+        }
+    }
+
+    /// The permits of a semaphore: half as many as workers.
+    pub fn permits(&self) -> u32 {
+        (self.workers / 2).max(1)
+    }
+
+    /// Whether this worker takes the lock together with others.
+    pub fn is_shared(&self, worker: u32) -> bool {
+        match self.kind {
+            Kind::Exclusive => false,
+            Kind::Readers => worker % 10 != 9,
+            Kind::Permits => true,
+        }
+    }
+}

@@ -1,5 +1,11 @@
 //! Who is measured: distlock, and what runs beside it.
 
+pub(crate) mod all;
+mod beside;
+mod distlock;
+mod floor;
+mod usual;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
