@@ -1,10 +1,11 @@
 //! Benchmarks of locks: `distlock bench` and `cargo bench -p lock-bench`.
 //!
-//! A [`Preset`] is a [`Workload`] with the sentence what it models. [`run`] plays it on every
-//! [`Target`], with distlock and, beside it and in turns, with other [contenders](Role): two floors
+//! A [`Preset`] is a [`Workload`] with the sentence what it models. [`run()`] plays it on every
+//! store, with distlock and, beside it and in turns, with other [contenders](Role): two floors
 //! of the bare client, and the store's usual way. Each round is a list of [`Turn`]s; all figures of
 //! a [`Report`] are computed from them.
 
+mod against;
 mod child;
 mod clock;
 mod compute;
@@ -21,6 +22,7 @@ mod figures;
 mod fleet;
 mod job;
 mod leader;
+mod number;
 mod options;
 mod pace;
 mod place;
@@ -31,10 +33,12 @@ mod run;
 mod stand;
 mod sweep;
 mod target;
+mod table;
 mod turn;
 mod workload;
 
 pub use self::{
+    against::{Change, Comparison, against},
     child::child,
     consent::{Impact, impact},
     contender::Role,
@@ -44,6 +48,7 @@ pub use self::{
     preset::Preset,
     report::{Ratio, Report, Row, Section, Sweep, SweepPoint},
     run::run,
+    table::table,
     turn::Turn,
     workload::{Kind, Workload},
 };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lock_report::Machine;
 use serde::{Deserialize, Serialize};
 
-use crate::{Figures, Role, Workload};
+use crate::{Figures, Role, Rounds, Workload};
 
 /// All figures of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -30,6 +30,11 @@ pub struct Report {
     pub sections: Vec<Section>,
     /// The sweeps.
     pub sweeps: Vec<Sweep>,
+}
+
+impl Report {
+    /// The version of the JSON form that this program writes and reads.
+    pub const FORMAT: u32 = 1;
 }
 
 /// One preset on all stores.
@@ -71,6 +76,21 @@ pub struct Ratio {
     pub low: f64,
     /// The upper end.
     pub high: f64,
+}
+
+impl Ratio {
+    /// Of one value per round. `None` without a round.
+    pub fn of(rounds: &Rounds) -> Option<Self> {
+        let mut values = rounds.0.clone();
+        values.sort_by(f64::total_cmp);
+        let (low, high) = (*values.first()?, *values.last()?);
+        let half = values.len() / 2;
+        let median = match values.len() % 2 {
+            0 => f64::midpoint(values[half - 1], values[half]),
+            _ => values[half],
+        };
+        Some(Self { median, low, high })
+    }
 }
 
 /// How a cost grows.
