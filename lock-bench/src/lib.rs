@@ -32,8 +32,8 @@ mod round;
 mod run;
 mod stand;
 mod sweep;
-mod target;
 mod table;
+mod target;
 mod turn;
 mod workload;
 
