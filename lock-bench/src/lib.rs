@@ -16,10 +16,12 @@ mod counted;
 mod cpu;
 mod crash;
 mod crew;
+pub mod docs;
 mod exclusion;
 mod failure;
 mod figures;
 mod fleet;
+mod html;
 mod job;
 mod leader;
 mod number;
@@ -44,6 +46,7 @@ pub use self::{
     contender::Role,
     failure::{Failure, Violated},
     figures::{Fairness, Figures, Quantiles, Rounds},
+    html::html,
     options::{Options, Progress},
     preset::Preset,
     report::{Ratio, Report, Row, Section, Sweep, SweepPoint},
