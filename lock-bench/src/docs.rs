@@ -9,7 +9,7 @@ use lock_report::{Document, fill};
 
 use crate::{
     Failure, Report,
-    html::{answers, html, summary},
+    html::{answers, beliefs, html, summary},
 };
 
 /// Returns the documents made from a report: `report.html` beside it, and the page `<folder>.md`
@@ -31,6 +31,7 @@ pub fn documents(report: &Path) -> Result<Vec<Document>, Failure> {
 /// Returns a page with its generated blocks filled. `WHAT` of a block is one of
 ///
 /// - `run`: the origin of the figures,
+/// - `belief`: what to know before one believes a lock benchmark,
 /// - `answers`: the questions that a report answers at its top,
 /// - `preset NAME`: the figures of a preset.
 pub fn filled(page: &str, report: &Report) -> Result<String, Failure> {
@@ -41,13 +42,15 @@ fn generated(what: &str, report: &Report) -> Result<String, Failure> {
     let words: Vec<_> = what.split_whitespace().collect();
     match words.as_slice() {
         ["run"] => Ok(run(report)),
+        ["belief"] => Ok(beliefs()),
         ["answers"] => Ok(told(report)),
         ["preset", name] => {
             let section = report.sections.iter().find(|section| section.preset == *name);
             let section = section.ok_or_else(|| format!("the report has no preset {name:?}"))?;
             Ok(format!("{}\n\n{}", section.models, summary(section).markdown()))
         }
-        _ => Err(format!("unknown block {what:?}; known are run, answers and preset NAME").into()),
+        _ => Err(format!("unknown block {what:?}; known are run, belief, answers and preset NAME")
+            .into()),
     }
 }
 

@@ -57,7 +57,7 @@ pub fn refresh<E: Display>(
 }
 
 fn usage() -> ExitCode {
-    eprintln!("usage: docs [--check] docs/PAGE/report.json");
+    eprintln!("usage: docs [--check] REPORT");
     ExitCode::from(2)
 }
 

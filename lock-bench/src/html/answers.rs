@@ -72,9 +72,8 @@ fn fastest(report: &Report) -> Answer {
     let told = match (rows.first(), ours) {
         (Some(first), Some(ours)) => {
             let (p50, store) = (micros(of(ours)), &ours.store);
-            let mut told = format!(
-                "With distlock, {store}: half of its hand-overs between processes take at most {p50}."
-            );
+            let mut told =
+                format!("With distlock, {store}: half of its hand-overs take at most {p50}.");
             if first.role != Role::Distlock {
                 let (name, store, p50) = (&first.contender, &first.store, micros(of(first)));
                 told += &format!(
@@ -112,8 +111,8 @@ fn fleet(report: &Report) -> Answer {
     let mut told = match section(report, "herd") {
         Some(section) => format!(
             "Here {} waiters ask at once, and each releases as soon as it holds. Figures are per \
-             waiter; the requests of all {FLEET} are those times {FLEET}, where the cost per waiter \
-             does not grow (the sweep over workers says whether it does).",
+             waiter; the requests of all {FLEET} are those times {FLEET}, where the cost per \
+             waiter does not grow (the sweep over workers says whether it does).",
             section.workload.workers,
         ),
         None => "This run does not say it: it has no preset herd.".into(),

@@ -12,7 +12,7 @@ use maud::{Markup, html};
 
 use crate::{Report, Section};
 
-pub(crate) use self::{answers::answers, table::summary};
+pub(crate) use self::{answers::answers, belief::beliefs, table::summary};
 
 const TITLE: &str = "Distributed locks: what they cost";
 
@@ -42,8 +42,8 @@ fn banner(report: &Report) -> Markup {
         header {
             h1 { (TITLE) }
             p.lead {
-                "Locks of distlock on real stores. Beside each stand, in turns and in the same run, "
-                "the bare client of the store, and the usual way to lock there."
+                "Locks of distlock on real stores. Beside each stand, in turns and in the same \
+                 run, the bare client of the store, and the usual way to lock there."
             }
             nav aria-label="Parts of this page" {
                 a href="#answers" { "Answers" }
@@ -65,8 +65,8 @@ fn load(section: &Section) -> Markup {
         p.note {
             "Each figure is the median of the rounds; x distlock is a contender's rate divided by \
              distlock's of the same rounds, with the least and the greatest. Turns are parts of an \
-             even share. Requests, wakes and processor time are per acquisition. A dash: not asked, \
-             or the server does not tell."
+             even share. Requests, wakes and processor time are per acquisition. A dash: not \
+             asked, or the server does not tell."
         }
         (table::figures(section).html("Figures"))
         (plots::all(section))

@@ -93,7 +93,7 @@ fn second(row: &Row) -> Option<(String, Drawing)> {
         Lane { client: format!("worker {worker}"), spans, marks: Vec::new() }
     });
     let lanes = lanes.collect();
-    let part = if all > TURNS { format!("the first {TURNS} of {all}") } else { format!("{all}") };
+    let part = if all > TURNS { format!("the first {TURNS}") } else { all.to_string() };
     let title = format!("{}, {}: {part} hand-overs of one second", row.store, row.contender);
     let timeline = Timeline { lanes, until, ..Timeline::default() };
     Some((title, Drawing::Timeline(timeline)))

@@ -13,8 +13,8 @@ pub(super) fn all(report: &Report) -> Markup {
     let idle = idle(&report.sweeps);
     html! {
         p {
-            "Both axes are logarithmic: a straight line is a power. An exponent of 0 is a cost that \
-             does not grow, 1 one that grows in proportion."
+            "Both axes are logarithmic: a straight line is a power. An exponent of 0 is a cost \
+             that does not grow, 1 one that grows in proportion."
         }
         div.plots {
             @for (place, group) in groups.iter().enumerate() {
