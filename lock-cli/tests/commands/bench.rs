@@ -70,7 +70,7 @@ fn rate_and_time_fit_together() {
         for (rate, time) in rates.iter().zip(numbers(&figures["acquire"]["p50"])) {
             // Half are at least that slow, and each is released before the next.
             let most = 2.0 * 1e6 / time;
-            assert!(*rate <= most * 1.01, "{store}: {rate} per second, and {time} µs each");
+            assert!(*rate <= most * 1.1, "{store}: {rate} per second, and {time} µs each");
         }
     }
 }
