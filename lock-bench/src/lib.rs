@@ -32,6 +32,7 @@ mod preset;
 mod report;
 mod round;
 mod run;
+mod stage;
 mod stand;
 mod sweep;
 mod table;

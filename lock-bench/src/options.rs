@@ -7,9 +7,10 @@ use crate::{Preset, Workload};
 /// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Stores in use, by URL. Empty without `lab`: memory and an SQLite file of the run's own.
+    /// Stores in use, by URL. Empty without `lab`: memory and an SQLite file of the run's own. With
+    /// `lab`, a scheme alone stands for a private server: `redis`.
     pub stores: Vec<String>,
-    /// Private servers of each store that is installed, in place of stores in use.
+    /// Private servers of each store that is installed, or of those that `stores` names.
     pub lab: bool,
     /// The presets. With `custom`, none.
     pub presets: Vec<Preset>,

@@ -31,5 +31,7 @@ pub(crate) async fn named(
     }
     let mut beside = beside(scheme, url).await.into_iter();
     let found = beside.find(|contender| contender.name() == name);
-    found.map(Arc::<dyn Contender>::from).ok_or_else(|| format!("{scheme} has no contender {name:?}").into())
+    found
+        .map(Arc::<dyn Contender>::from)
+        .ok_or_else(|| format!("{scheme} has no contender {name:?}").into())
 }

@@ -1,0 +1,83 @@
+//! Processor time. It says more than the rate when other programs run on the machine.
+
+use std::{fs, time::Duration};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Unit of `/proc/PID/stat` on Linux.
+const TICK: Duration = Duration::from_millis(10);
+
+/// What `/proc/PID/stat` says of a process.
+struct Process {
+    pid: u32,
+    parent: u32,
+    group: u32,
+    used: Duration,
+    /// Used by the children that have ended.
+    of_ended: Duration,
+}
+
+/// What the clients of this process have used: itself, and the programs that it has started for
+/// them. Servers are in process groups of their own.
+pub(crate) fn clients() -> Duration {
+    let own = std::process::id();
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let this = Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0));
+    let all = all();
+    let Some(group) = all.iter().find(|one| one.pid == own).map(|one| one.group) else {
+        return this;
+    };
+    let below = below(own, &all);
+    let helpers = below.iter().filter(|one| one.pid != own && one.group == group);
+    this + helpers.map(|one| one.used + one.of_ended).sum::<Duration>()
+}
+
+/// What a server has used, with the processes that it has started.
+pub(crate) fn server(pid: u32) -> Duration {
+    below(pid, &all()).iter().map(|one| one.used + one.of_ended).sum()
+}
+
+/// A process and all below it.
+pub(crate) fn tree(pid: u32) -> Vec<u32> {
+    below(pid, &all()).iter().map(|one| one.pid).collect()
+}
+
+fn below(pid: u32, all: &[Process]) -> Vec<&Process> {
+    let mut found: Vec<_> = all.iter().filter(|one| one.pid == pid).collect();
+    let mut next = 0;
+    while next < found.len() {
+        let parent = found[next].pid;
+        found.extend(all.iter().filter(|one| one.parent == parent && one.pid != parent));
+        next += 1;
+    }
+    found
+}
+
+fn all() -> Vec<Process> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_string_lossy().parse().ok());
+    pids.filter_map(read).collect()
+}
+
+/// `None` for a process that has ended meanwhile.
+fn read(pid: u32) -> Option<Process> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The program's name, in parentheses, may contain spaces.
+    let fields: Vec<&str> = stat.rsplit(") ").next()?.split(' ').collect();
+    let number = |field: usize| fields.get(field)?.parse::<u32>().ok();
+    let ticks = |field: usize| Some(TICK * (number(field)? + number(field + 1)?));
+    let (parent, group) = (number(1)?, number(2)?);
+    Some(Process { pid, parent, group, used: ticks(11)?, of_ended: ticks(13)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_used_time_and_is_its_own_tree() {
+        let own = std::process::id();
+        assert!(clients() > Duration::ZERO);
+        assert!(tree(own).contains(&own));
+    }
+}
