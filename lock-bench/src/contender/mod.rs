@@ -5,6 +5,7 @@ mod beside;
 mod distlock;
 mod floor;
 mod usual;
+mod way;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
