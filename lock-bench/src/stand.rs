@@ -26,7 +26,7 @@ pub(crate) struct Stand<'a> {
 
 enum Workers {
     /// Tasks of this process. `None` while they play, and after a failure.
-    Here(Option<Crew>),
+    Here(Option<Box<Crew>>),
     Fleet(Fleet),
 }
 
@@ -47,7 +47,7 @@ impl<'a> Stand<'a> {
             let ready = async move {
                 let mut crew = Crew::open(&*contender, job).await?;
                 crew.warm_up().await?;
-                Ok::<_, Failure>(crew)
+                Ok::<_, Failure>(Box::new(crew))
             };
             Workers::Here(Some(place.run(ready).await??))
         };
@@ -102,7 +102,7 @@ impl<'a> Stand<'a> {
     }
 }
 
-async fn here(place: &Place, crew: &mut Option<Crew>) -> Result<Vec<Turn>, Failure> {
+async fn here(place: &Place, crew: &mut Option<Box<Crew>>) -> Result<Vec<Turn>, Failure> {
     let mut playing = crew.take().ok_or("the workers have failed before")?;
     let work = async move {
         let turns = playing.round().await;

@@ -175,13 +175,13 @@ mod tests {
     #[test]
     fn what_cannot_be_swept_is_refused_with_what_can() {
         for (over, values, told) in [
-            ("colours", [1.0].as_slice(), "names, workers, processes, held, ttl"),
-            ("names", &[], "no value"),
-            ("names", &[1.5], "1.5"),
-            ("held", &[0.0], "from 1 to 1000000"),
-            ("ttl", &[f64::NAN], "NaN"),
+            ("colours", vec![1.0], "names, workers, processes, held, ttl"),
+            ("names", vec![], "no value"),
+            ("names", vec![1.5], "1.5"),
+            ("held", vec![0.0], "from 1 to 1000000"),
+            ("ttl", vec![f64::NAN], "NaN"),
         ] {
-            let refused = check(&of(over, values)).unwrap_err().to_string();
+            let refused = check(&of(over, &values)).unwrap_err().to_string();
             assert!(refused.contains(told), "{refused}");
         }
         assert!(check(&of("ttl", &[2.5])).is_ok());
