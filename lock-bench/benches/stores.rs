@@ -1,7 +1,7 @@
 //! All stores that are compiled in and installed, on private servers: what a lock costs without
 //! contention, on many names, and on one. distlock beside the bare client and the usual way.
 //!
-//! `cargo bench -p lock-bench --features all [-- STORE..]`; `distlock bench` has more to choose from.
+//! `cargo bench -p lock-bench --features all [-- STORE..]`; `distlock bench` has more to choose.
 
 use std::{process::ExitCode, time::Duration};
 

@@ -1,5 +1,5 @@
-//! Clients and servers on cores of their own. Which of them the system puts on one core changes from
-//! run to run, and costs more than what is measured.
+//! Clients and servers on cores of their own. Which of them the system puts on one core changes
+//! from run to run, and costs more than what is measured.
 
 use std::io;
 

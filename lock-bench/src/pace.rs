@@ -11,7 +11,7 @@ use crate::{
 pub(crate) enum Pace {
     /// Again as soon as it has released (closed loop).
     Again { end: u64 },
-    /// By a schedule that does not wait for answers (open loop). A worker that is late asks at once.
+    /// By a schedule that does not wait for answers (open loop). Who is late asks at once.
     Schedule { next: u64, step: u64, end: u64, patience: u64 },
     /// Once.
     Once(Option<u64>),

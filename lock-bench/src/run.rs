@@ -24,8 +24,8 @@ const SHOWN: usize = 2000;
 ///
 /// # Errors
 ///
-/// [`Violated`](crate::Violated) if a lock did not exclude. Otherwise what is wrong with the options,
-/// or why there is nothing to measure; what fails beside other figures is in [`Report::missing`].
+/// [`Violated`](crate::Violated) if a lock did not exclude. Otherwise what is wrong with the
+/// options, or why nothing was measured; what fails beside others is in [`Report::missing`].
 pub async fn run(
     options: &Options,
     progress: &(dyn Fn(Progress<'_>) + Sync),
