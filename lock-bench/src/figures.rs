@@ -26,8 +26,8 @@ pub struct Fairness {
     pub least: Rounds,
     /// The most turns of a worker, as a part of an even share.
     pub most: Rounds,
-    /// Of 100 grants of a name, how many overtook a worker that had asked before the lock was
-    /// granted the time before.
+    /// Of 100 grants, how many overtook a worker: it had asked before a grant of the name, and the
+    /// one that overtook it asked after that grant.
     pub out_of_order: Rounds,
     /// The spread of waits: p99 divided by p50.
     pub spread: Rounds,
@@ -40,7 +40,8 @@ pub struct Figures {
     pub rate: Rounds,
     /// Scheduled start to grant.
     pub acquire: Quantiles,
-    /// Begin of a release to the next grant of the name. `None` where nobody waited.
+    /// Begin of a release to the next grant of the name. `None` where nobody waited. Of a killed holder
+    /// or leader: from the kill to the next grant.
     pub handover: Option<Quantiles>,
     /// `None` for one worker per name.
     pub fairness: Option<Fairness>,
@@ -48,11 +49,11 @@ pub struct Figures {
     pub requests: Option<Rounds>,
     /// Events that the server sent, per acquisition.
     pub wakes: Option<Rounds>,
-    /// Connections of clients at the end of the round.
+    /// Connections of its clients, once they have warmed up.
     pub connections: Option<Rounds>,
-    /// Watches at the end of the round.
+    /// Watches of its clients, once they have warmed up.
     pub watches: Option<Rounds>,
-    /// Processor time of all clients per acquisition, in microseconds.
+    /// Processor time of all clients per acquisition, in microseconds. Empty where one is killed.
     pub client_cpu: Rounds,
     /// Processor time of the server per acquisition, in microseconds, if the server is ours.
     pub server_cpu: Option<Rounds>,
