@@ -40,8 +40,8 @@ pub struct Figures {
     pub rate: Rounds,
     /// Scheduled start to grant.
     pub acquire: Quantiles,
-    /// Begin of a release to the next grant of the name. `None` where nobody waited. Of a killed holder
-    /// or leader: from the kill to the next grant.
+    /// Begin of a release to the next grant of the name. `None` where nobody waited. Of a killed
+    /// holder or leader: from the kill to the next grant.
     pub handover: Option<Quantiles>,
     /// `None` for one worker per name.
     pub fairness: Option<Fairness>,
