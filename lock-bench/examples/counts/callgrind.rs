@@ -4,14 +4,15 @@ use std::{collections::HashMap, fs, path::Path};
 
 use crate::Failure;
 
-const ALLOCATE: [&str; 5] = ["malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc"];
+const ALLOCATE: [&str; 6] =
+    ["malloc", "calloc", "realloc", "memalign", "posix_memalign", "aligned_alloc"];
 
 /// What a program did from its start to its end.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Profile {
     pub instructions: u64,
     pub allocations: u64,
-    /// Tasks of tokio.
+    /// Calls that make a task of tokio: one or more for each task.
     pub spawns: u64,
 }
 
@@ -20,9 +21,9 @@ pub fn read(path: &Path) -> Result<Profile, Failure> {
     let profile = parse(&String::from_utf8_lossy(&text));
     match profile {
         Profile { instructions: 0, .. } => Err("callgrind has counted nothing".into()),
-        // The program spawns its tasks, so they must be there.
-        Profile { spawns: 0, .. } => {
-            Err("callgrind names no spawn of tokio: build with --profile bench, which keeps the \
+        // The program does both.
+        Profile { spawns: 0, .. } | Profile { allocations: 0, .. } => {
+            Err("callgrind names no spawn of tokio, or no malloc: build with --profile bench, which keeps the \
                  names of functions"
                 .into())
         }
@@ -41,15 +42,22 @@ fn parse(text: &str) -> Profile {
             }
             "cfn" => callee = name(&mut names, value),
             // Of the function that was named last.
-            "calls" if ALLOCATE.contains(&callee) => profile.allocations += number(),
-            "calls" if callee.contains("OwnedTasks") && callee.contains("bind_inner") => {
-                profile.spawns += number();
-            }
+            "calls" if allocates(callee) => profile.allocations += number(),
+            "calls" if spawns(callee) => profile.spawns += number(),
             "totals" => profile.instructions = number(),
             _ => {}
         }
     }
     profile
+}
+
+fn allocates(function: &str) -> bool {
+    ALLOCATE.contains(&function.trim_start_matches("__libc_"))
+}
+
+/// The compiler may have put one of these into the other.
+fn spawns(function: &str) -> bool {
+    function.contains("OwnedTasks") && function.contains("bind") || function.contains("new_task")
 }
 
 /// Reads a name, which is written out once: `(7) malloc`, and then `(7)`.

@@ -79,3 +79,24 @@ impl Contender for Way {
         (self.open)(url, ttl, self.role).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_that_bare_clients_cannot_follow_is_left_out_with_the_reason() {
+        for (url, why) in [
+            ("redis+sentinel://a,b/main", "one server"),
+            ("redlock://a,b,c", "one server"),
+            ("rediss://h", "TLS"),
+            ("postgres://h/db?tls=verify", "TLS"),
+            ("etcd://me@h?password_file=/p", "user and password"),
+            ("mysql://a,b/db?failover=managed", "failover"),
+        ] {
+            let error = simple(url).unwrap_err().to_string();
+            assert!(error.contains(why), "{url}: {error}");
+        }
+        assert_eq!(simple("redis://me:p%40@h/3?ttl=2s").unwrap().password(), Some("p@"));
+    }
+}

@@ -6,6 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use distlock::StoreUrl;
 use futures_util::future::BoxFuture;
+#[cfg(feature = "postgres")]
+use sqlx::query;
+use sqlx::query_scalar;
 
 use crate::{
     Failure, Role,
@@ -43,8 +46,9 @@ impl Worker for Session {
             #[cfg(feature = "mysql")]
             Connection::MySql(connection) => {
                 // Names have at most 64 characters.
-                let lock = sqlx::query_scalar("SELECT GET_LOCK(MD5(?), 86400)");
-                let taken: Option<i64> = lock.bind(&self.name).fetch_one(connection).await?;
+                let lock = query_scalar::<sqlx::MySql, _>("SELECT GET_LOCK(MD5(?), 86400)");
+                let taken: Option<i64> =
+                    lock.bind(self.name.as_str()).fetch_one(connection).await?;
                 match taken {
                     Some(1) => Ok(None),
                     _ => Err("MySQL did not give its lock within a day".into()),
@@ -52,8 +56,8 @@ impl Worker for Session {
             }
             #[cfg(feature = "postgres")]
             Connection::Postgres(connection) => {
-                let lock = sqlx::query("SELECT pg_advisory_lock(hashtext($1))");
-                lock.bind(&self.name).execute(connection).await?;
+                let lock = query::<sqlx::Postgres>("SELECT pg_advisory_lock(hashtext($1))");
+                lock.bind(self.name.as_str()).execute(connection).await?;
                 Ok(None)
             }
             #[cfg(feature = "sqlite")]
@@ -65,14 +69,16 @@ impl Worker for Session {
         let released: bool = match &mut self.connection {
             #[cfg(feature = "mysql")]
             Connection::MySql(connection) => {
-                let unlock = sqlx::query_scalar("SELECT RELEASE_LOCK(MD5(?))");
-                let done: Option<i64> = unlock.bind(&self.name).fetch_one(connection).await?;
+                let unlock = query_scalar::<sqlx::MySql, _>("SELECT RELEASE_LOCK(MD5(?))");
+                let done: Option<i64> =
+                    unlock.bind(self.name.as_str()).fetch_one(connection).await?;
                 done == Some(1)
             }
             #[cfg(feature = "postgres")]
             Connection::Postgres(connection) => {
-                let unlock = sqlx::query_scalar("SELECT pg_advisory_unlock(hashtext($1))");
-                unlock.bind(&self.name).fetch_one(connection).await?
+                let unlock = "SELECT pg_advisory_unlock(hashtext($1))";
+                let unlock = query_scalar::<sqlx::Postgres, _>(unlock);
+                unlock.bind(self.name.as_str()).fetch_one(connection).await?
             }
             #[cfg(feature = "sqlite")]
             Connection::Sqlite(_) => false,
