@@ -69,7 +69,7 @@ impl Client for Connected {
         let Self { client, made, .. } = *self;
         for directory in made.into_inner().unwrap_or_else(PoisonError::into_inner) {
             match client.delete(&directory, None).await {
-                // A worker whose round was cut short has left its node, which ends with the session.
+                // A round that was cut short has left a node, which ends with the session.
                 Ok(()) | Err(Error::NotEmpty | Error::NoNode) => {}
                 Err(error) => return Err(error.into()),
             }
