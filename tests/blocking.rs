@@ -88,7 +88,8 @@ fn a_signal_ends_waits_and_leaves_the_work_its_lock() {
     let url = format!("memory:{}", uuid::Uuid::new_v4());
     let [locks, other] = [0, 1].map(|_| blocking::connect(&url).unwrap());
     let _busy = other.lock("busy").unwrap().acquire().unwrap();
-    let lock = locks.lock("held").unwrap().ttl(Duration::from_secs(1));
+    let ttl = Duration::from_secs(8);
+    let lock = locks.lock("held").unwrap().ttl(ttl);
     let worked = locks.drain_on_signal(Duration::from_secs(60), |asked| {
         let guard = lock.acquire().unwrap();
         let ended = thread::scope(|scope| {
@@ -105,7 +106,7 @@ fn a_signal_ends_waits_and_leaves_the_work_its_lock() {
         assert_eq!(other.inspect("busy").unwrap().len(), 1, "it has left the queue");
         assert!(lock.acquire().is_err_and(|error| error.is_closed()), "nothing new");
         // Held, and renewed, for longer than a TTL.
-        thread::sleep(Duration::from_secs(3));
+        thread::sleep(ttl * 5 / 4);
         assert!(guard.is_valid());
         assert!(other.lock("held").unwrap().try_acquire().unwrap().is_none());
         7

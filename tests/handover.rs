@@ -19,7 +19,7 @@ use tokio::{
 
 use crate::support::{Store, connect};
 
-const TTL: Duration = Duration::from_secs(6);
+const TTL: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 on_every_store!(a_successor_takes_the_lock_over);

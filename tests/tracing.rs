@@ -285,14 +285,15 @@ async fn renewed_counts_what_the_store_has_confirmed() {
     let _default = tracing_subscriber::registry().with(words.clone()).set_default();
     let server = lock_lab::Redis::start().await.unwrap();
     let locks = distlock::connect(server.url()).await.unwrap();
-    let lock = |name| locks.lock(name).unwrap().ttl(Duration::from_secs(3));
+    let ttl = Duration::from_secs(9);
+    let lock = |name| locks.lock(name).unwrap().ttl(ttl);
     let (one, two) = (lock("one").acquire().await.unwrap(), lock("two").acquire().await.unwrap());
     server.command(&[b"DEL", b"one"]).await.unwrap();
     one.lost().await;
     server.command(&[b"DEL", b"two"]).await.unwrap();
     two.lost().await;
     // One more period.
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    tokio::time::sleep(ttl / 3).await;
     let seen = words.0.lock().unwrap().clone();
     let mut held = 2;
     for event in &seen {

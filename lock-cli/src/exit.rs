@@ -1,4 +1,4 @@
-//! Why the program ends, as an exit code and a sentence.
+//! Why the program ends, as an exit code and a sentence. Where a lock was held, `held::answer` decides.
 
 use std::{fmt, io, process::ExitCode};
 

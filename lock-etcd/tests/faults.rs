@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_core::{Error, LossReason};
 use lock_lab::Proxy;
 
-use crate::support::*;
+use crate::support::{undisturbed::undisturbed, *};
 
 /// The stream of keep-alives is open, so the next ones are sent without waiting for an answer.
 #[tokio::test]
@@ -124,6 +124,11 @@ async fn a_watch_on_a_silent_connection_is_missed_whatever_the_ttl() {
 /// connection.
 #[tokio::test]
 async fn a_silent_stream_of_one_session_does_not_use_up_the_ttl_of_another() {
+    // A machine that stands still for the time between two renewals ends the short one.
+    undisturbed(Duration::from_secs(1), beside_a_silent_stream).await;
+}
+
+async fn beside_a_silent_stream() -> Result<(), String> {
     let etcd = etcd().await;
     let (locks, proxy) = behind_proxy(&etcd, "?ttl=6s").await;
     let long = locks.lock("long").unwrap().ttl(Duration::from_secs(60)).acquire().await.unwrap();
@@ -146,8 +151,11 @@ async fn a_silent_stream_of_one_session_does_not_use_up_the_ttl_of_another() {
     // Opens the stream. The read beside it gets no answer.
     let renewed = tokio::spawn(async move { (long.renew().await, long) });
     let lost = tokio::time::timeout(Duration::from_secs(9), short.lost()).await;
-    assert!(lost.is_err(), "{lost:?}");
-    assert!(!busy.is_finished());
+    let is_over = busy.is_finished();
     busy.abort();
-    assert!(soon(renewed).await.unwrap().1.is_valid());
+    let is_valid = soon(renewed).await.unwrap().1.is_valid();
+    match (&lost, is_over, is_valid) {
+        (Err(_), false, true) => Ok(()),
+        _ => Err(format!("lost: {lost:?}, over: {is_over}, the other is valid: {is_valid}")),
+    }
 }

@@ -18,10 +18,12 @@ use crate::{
     options::Common, port::Port, process::Process, store::Store, user::User,
 };
 
-/// Longest time until a server answers. A loaded machine takes seconds for a JVM.
-const START_LIMIT: Duration = Duration::from_secs(30);
-/// Longest probe, and the pause between two.
-const PROBE_LIMIT: Duration = Duration::from_secs(1);
+/// Longest time until a server answers. A loaded machine takes seconds for a JVM, and half a minute for
+/// the template of a database.
+const START_LIMIT: Duration = Duration::from_secs(60);
+/// Longest probe, and the pause between two. A database's client is a program, which a loaded machine
+/// may not have started within a second.
+const PROBE_LIMIT: Duration = Duration::from_secs(3);
 const PROBE_PAUSE: Duration = Duration::from_millis(10);
 /// Number of attempts of a new server, each with new ports, if another program has taken its port.
 const ATTEMPTS: usize = 5;
@@ -219,7 +221,7 @@ impl Server {
 
     /// Waits until the server answers.
     ///
-    /// Fails with the end of the log, if the server ends or does not answer within 30 s.
+    /// Fails with the end of the log, if the server ends or does not answer within 60 s.
     pub async fn ready(&self) -> Result<(), LabError> {
         match timeout(START_LIMIT, self.until_ready()).await {
             Ok(result) => result.and_then(|()| self.store.settle(self.home.path())),

@@ -7,7 +7,7 @@ use lock_core::{
 };
 use lock_lab::Redis;
 
-use crate::lab::*;
+use crate::lab::{bounded::bounded, *};
 
 const TTL: Duration = Duration::from_secs(10);
 /// So long that no renewal falls into a count.
@@ -307,8 +307,7 @@ async fn a_wrong_configuration_is_an_error_in_time() {
 }
 
 async fn refused_in_time(url: &str) -> Error {
-    let connecting = tokio::time::timeout(Duration::from_secs(5), try_driver(url));
-    connecting.await.expect("no answer within 5 s").unwrap_err()
+    bounded(url, Duration::from_secs(5), try_driver(url)).await.unwrap_err()
 }
 
 #[tokio::test]

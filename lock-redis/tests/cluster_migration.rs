@@ -123,7 +123,9 @@ async fn a_slot_moves_twenty_times_under_load_and_nothing_is_lost() {
 
 /// A cluster with a client, and a slot that begins to move. Returns also its two nodes.
 async fn moving(slot: u16) -> (RedisCluster, Arc<RedisLock>, usize, usize) {
-    let redis = RedisCluster::builder().replicas(0).appendonly(false).start().await.unwrap();
+    // No node is taken for dead: without replicas the slots would be nobody's.
+    let builder = RedisCluster::builder().replicas(0).appendonly(false).node_timeout(TTL * 50);
+    let redis = builder.start().await.unwrap();
     let client = driver(&format!("{}?layout=native", redis.url())).await;
     let from = redis.owner(slot).await.unwrap();
     (redis, client, from, (from + 1) % 3)
@@ -142,7 +144,7 @@ async fn all_kinds_and_their_waiters_outlive_a_half_moved_slot() {
     let slot = RedisCluster::slot_of(b"{t}");
     let (redis, one, from, to) = moving(slot).await;
     let two = driver(&format!("{}?layout=native", redis.url())).await;
-    let ttl = Duration::from_secs(3);
+    let ttl = Duration::from_secs(8);
     let mut held = vec![
         acquire(&one, "{t}alone", ttl).await.unwrap(),
         acquire_as(Kind::Shared, &one, "{t}shared", ttl).await.unwrap(),
@@ -269,7 +271,7 @@ async fn a_slot_moves_to_a_new_node_and_nothing_is_lost() {
     })
     .await;
     let one = driver(&format!("{}?layout=native", redis.url())).await;
-    let ttl = Duration::from_secs(3);
+    let ttl = Duration::from_secs(9);
     let held = [
         acquire(&one, "{t}alone", ttl).await.unwrap(),
         acquire_as(Kind::Shared, &one, "{t}shared", ttl).await.unwrap(),

@@ -102,7 +102,7 @@ async fn a_revoked_leader_is_over_at_once() {
 #[tokio::test]
 async fn a_value_lives_as_long_as_its_lock() {
     let (server, driver) = one_driver().await;
-    let ttl = Duration::from_secs(4);
+    let ttl = Duration::from_secs(9);
     let leader = campaign(&driver, "orders", b"a", ttl).await;
     let first = leader.validity().until();
     until(async || leader.validity().until() > first + ttl).await;

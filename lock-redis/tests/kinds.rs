@@ -163,7 +163,7 @@ async fn a_conversion_changes_nothing_but_the_kind() {
 #[tokio::test]
 async fn a_converted_lock_is_renewed() {
     let (server, driver) = one_driver().await;
-    let ttl = Duration::from_secs(3);
+    let ttl = Duration::from_secs(9);
     let lease = acquire(&driver, "orders", ttl).await.unwrap();
     for step in 0..3 {
         match step {

@@ -7,7 +7,7 @@ use lock_core::{DistributedLock, Error};
 use lock_lab::Redis;
 use tokio::sync::mpsc;
 
-use crate::lab::{self, election::*, *};
+use crate::lab::{self, bounded::bounded, election::*, *};
 
 const TTL: Duration = Duration::from_secs(60);
 
@@ -179,8 +179,8 @@ async fn an_unreachable_server_is_an_error_in_time() {
     let (server, proxy, driver) = behind_a_proxy().await;
     proxy.cut();
     let orders = name("orders");
-    let observed = tokio::time::timeout(Duration::from_secs(6), driver.observe(&orders)).await;
-    assert!(is_unavailable(&observed.unwrap()));
+    let observed = bounded("observe", Duration::from_secs(6), driver.observe(&orders)).await;
+    assert!(is_unavailable(&observed));
     let simple = lab::driver(&format!("{}?mode=simple", server.url())).await;
     let refused = simple.observe(&orders).await;
     assert!(matches!(refused, Err(Error::Unsupported { .. })), "{refused:?}");

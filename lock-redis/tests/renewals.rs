@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use lock_core::{Attempt, Clock, DistributedLock, Kind, Lease, LossReason};
-use lock_lab::{Redis, RedisSentinels};
+use lock_core::{Attempt, Clock, DistributedLock, Kind, Lease, LossReason, Term};
+use lock_lab::{Proxy, Redis, RedisSentinels};
+use lock_redis::RedisLock;
 
 use crate::lab::*;
 
-const TTL: Duration = Duration::from_secs(6);
+const TTL: Duration = Duration::from_secs(9);
 /// So long that no renewal by its time comes while a test waits.
 const LONG: Duration = Duration::from_secs(600);
 
@@ -157,4 +158,96 @@ async fn a_last_token_that_is_no_number_ends_no_other_lock() {
     server.command(&[b"SET", &companion("broken", "fence"), b"no number"]).await.unwrap();
     join_all(held.iter().map(|lease| is_renewed(&**lease, 4))).await;
     drop(leader);
+}
+
+async fn acquire_fixed_as(
+    kind: Kind,
+    driver: &RedisLock,
+    lock: &str,
+    ttl: Duration,
+) -> Box<dyn Lease> {
+    let mut request = request_of(kind, lock, ttl);
+    request.term = Term::Fixed;
+    within(driver.acquire(request, Attempt::new())).await.unwrap()
+}
+
+/// How long a key lives.
+async fn pttl(server: &Redis, key: &str) -> Duration {
+    let answer = server.command(&[b"PTTL", key.as_bytes()]).await.unwrap();
+    // It is below zero without the key.
+    Duration::from_millis(answer.parse().unwrap_or(0))
+}
+
+fn believed(lease: &dyn Lease) -> Duration {
+    lease.validity().until().since(Clock::Boot.now())
+}
+
+/// The check was on its way when its connection broke, and comes after its holder's own renewal.
+/// The key must not end before the holder's deadline.
+#[tokio::test]
+async fn a_check_that_comes_late_takes_no_time_from_a_fixed_term() {
+    let ttl = TTL * 2;
+    let server = server().await;
+    // This user cannot stop what a broken connection has left behind.
+    give_documented_rights(&server, " -client").await;
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let driver = driver(&documented_url(proxy.addr())).await;
+    let mut leases = Vec::new();
+    for (lock, kind) in
+        [("alone", Kind::Exclusive), ("shared", Kind::Shared), ("permit", permits(1, 2))]
+    {
+        let lease = acquire_fixed_as(kind, &driver, lock, ttl).await;
+        leases.push((format!("app:{lock}"), lease));
+    }
+    // Far more than the margin between a deadline and the key's end.
+    until(async || leases.iter().all(|(_, lease)| believed(&**lease) < ttl * 3 / 4)).await;
+
+    let calls = async || server.counters().await.unwrap().get("cmd.evalsha");
+    let before = calls().await;
+    // After a reconnect all are checked, by one request.
+    proxy.catch(b"EVALSHA");
+    proxy.reset();
+    until(async || proxy.caught() == 1).await;
+    // On the next connection as well.
+    until(async || calls().await > before).await;
+    let renewed = join_all(leases.iter().map(|(_, lease)| within(lease.renew()))).await;
+    renewed.into_iter().for_each(Result::unwrap);
+
+    let before = calls().await;
+    proxy.deliver();
+    until(async || calls().await > before).await;
+    for (key, lease) in leases {
+        let (left, believed) = (pttl(&server, &key).await, believed(&*lease));
+        assert!(left >= believed, "{key}: {left:?} of {believed:?}");
+        lease.release().await.unwrap();
+    }
+}
+
+/// A failover may lead to a server whose clock is ahead of the earlier one's, or behind it.
+#[tokio::test]
+async fn a_check_sets_an_expiry_right_that_another_clock_has_made_wrong() {
+    let (server, proxy, far) = behind_a_proxy().await;
+    let alone = acquire_fixed_as(Kind::Exclusive, &far, "alone", LONG).await;
+    let shared = acquire_fixed_as(Kind::Shared, &far, "shared", LONG).await;
+    let holders = companion("shared", "holders");
+    let move_end = b"local member = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
+        redis.call('ZINCRBY', KEYS[2], ARGV[2], member)
+        return redis.call('PEXPIRE', KEYS[1], ARGV[1])";
+    for left in [LONG / 10, LONG * 10] {
+        let ms = left.as_millis().to_string();
+        let shift = (left.as_micros().cast_signed() - LONG.as_micros().cast_signed()).to_string();
+        server.command(&[b"PEXPIRE", b"alone", ms.as_bytes()]).await.unwrap();
+        let moved: [&[u8]; 7] =
+            [b"EVAL", move_end, b"2", b"shared", &holders, ms.as_bytes(), shift.as_bytes()];
+        assert_eq!(server.command(&moved).await.unwrap(), "1");
+        proxy.reset();
+        for (key, lease) in [("alone", &alone), ("shared", &shared)] {
+            until(async || (believed(&**lease)..=LONG).contains(&pttl(&server, key).await)).await;
+        }
+    }
+    for lease in [alone, shared] {
+        assert_eq!(lease.validity().loss(), None);
+        lease.release().await.unwrap();
+    }
+    nothing_is_left(&server).await;
 }

@@ -3,11 +3,11 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use lock_core::{Clock, Error};
+use lock_core::Error;
 use lock_lab::{Authority, Builder, Proxy, Redis, RedisCluster, RedisSentinels};
 use lock_redis::RedisLock;
 
-use crate::lab::{self, *};
+use crate::lab::{self, bounded::bounded, *};
 
 const TTL: Duration = Duration::from_secs(12);
 /// Every error at connect comes sooner.
@@ -30,10 +30,7 @@ async fn say(server: &Redis, words: &[&str]) -> String {
 
 /// Returns the text of the error, which names nothing secret and comes in time.
 async fn refused(url: &str) -> (Error, String) {
-    let start = Clock::Boot.now();
-    let error = within(try_driver(url)).await.unwrap_err();
-    let took = Clock::Boot.now().since(start);
-    assert!(took < SOON, "{took:?}: {error}");
+    let error = bounded("a refused connect", SOON, try_driver(url)).await.unwrap_err();
     let shown = format!("{error} {error:?}");
     assert!(!shown.contains("p455word") && !shown.contains("wr0ng"), "{shown}");
     (error, shown)
@@ -152,12 +149,9 @@ async fn a_silent_server_is_given_up_after_the_configured_time() {
     let server = lab::server().await;
     let proxy = Proxy::start(server.addr()).await.unwrap();
     proxy.cut();
-    let start = Clock::Boot.now();
     let url = format!("{}?connect_timeout=300ms", server.url_via(&proxy));
-    let refused = within(try_driver(&url)).await;
+    let refused = bounded("a silent server", Duration::from_secs(2), try_driver(&url)).await;
     assert!(is_unavailable(&refused));
-    let took = Clock::Boot.now().since(start);
-    assert!(took < Duration::from_secs(2), "{took:?}");
 }
 
 /// Changes the password of `app` on these servers and in the file, and ends all its connections,

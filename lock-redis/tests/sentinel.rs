@@ -12,11 +12,11 @@ use lock_redis::RedisLock;
 
 use crate::lab::{self, fenced::Fenced, switch::switch, *};
 
-const TTL: Duration = Duration::from_secs(30);
+/// Sentinels that have stood still for 2 s do nothing for 30 s.
+const TTL: Duration = Duration::from_secs(45);
 
 async fn deployment() -> RedisSentinels {
-    let builder = RedisSentinels::builder().in_memory().down_after(Duration::from_millis(800));
-    builder.start().await.unwrap()
+    RedisSentinels::builder().in_memory().start().await.unwrap()
 }
 
 fn url(redis: &RedisSentinels, options: &str) -> String {
@@ -427,7 +427,7 @@ async fn a_user_of_the_sentinels_with_few_rights_hears_of_a_failover() {
 async fn connections_for_replicas_that_have_ended_idle_end_no_lock() {
     let redis = deployments::sentinels().await;
     let client = client(&redis, "wait_replicas=2").await;
-    let (ttl, node) = (Duration::from_secs(6), redis.node(0));
+    let (ttl, node) = (Duration::from_secs(9), redis.node(0));
     let names: Vec<_> = (0..16).map(|i| format!("n{i}")).collect();
     let held = join_all(names.iter().map(|name| acquire(&client, name, ttl))).await;
     let held: Vec<_> = held.into_iter().map(Result::unwrap).collect();

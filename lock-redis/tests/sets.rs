@@ -266,7 +266,7 @@ async fn a_script_that_fails_half_way_leaves_nothing() {
 #[tokio::test]
 async fn leases_of_a_set_are_renewed_lost_and_revoked_one_by_one() {
     let (server, driver) = one_driver().await;
-    let ttl = Duration::from_secs(4);
+    let ttl = Duration::from_secs(9);
     let leases = all(&driver, &NAMES, ttl).await;
     let first = leases[0].validity().until();
     until(async || leases.iter().all(|lease| lease.validity().until() > first + ttl)).await;

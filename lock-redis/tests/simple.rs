@@ -59,7 +59,7 @@ async fn both_modes_exclude_each_other() {
 async fn locks_are_renewed_and_their_loss_is_noticed() {
     let server = server().await;
     let driver = driver(&format!("{}?mode=simple", server.url())).await;
-    let ttl = Duration::from_secs(4);
+    let ttl = Duration::from_secs(9);
     let lease = acquire(&driver, "orders", ttl).await.unwrap();
     let first = lease.validity().until();
     until(async || lease.validity().until() > first + ttl).await;

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use lock_core::{Clock, Error, StoreUrl};
+use lock_core::{Error, StoreUrl};
 use lock_lab::{Authority, Redis, RedisCluster, RedisSentinels};
 use lock_redis::{Redlock, RedlockConfig};
 
-use crate::lab::*;
+use crate::lab::{bounded::bounded, *};
 
 /// Every error at connect comes sooner.
 const SOON: Duration = Duration::from_secs(5);
@@ -24,10 +24,7 @@ async fn connect(url: &str) -> lock_core::Result<()> {
 }
 
 async fn is_refused(url: &str, (is_final, word): Expected) {
-    let start = Clock::Boot.now();
-    let error = within(connect(url)).await.unwrap_err();
-    let took = Clock::Boot.now().since(start);
-    assert!(took < SOON, "{url} took {took:?}: {error}");
+    let error = bounded(url, SOON, connect(url)).await.unwrap_err();
     let shown = format!("{error} {error:?}");
     assert!(shown.contains(word), "{url}: {shown}");
     assert!(!shown.contains("p455word") && !shown.contains("wr0ng"), "{shown}");

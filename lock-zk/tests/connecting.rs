@@ -2,18 +2,17 @@
 
 use std::time::Duration;
 
-use lock_core::{Clock, Error, Result};
+use lock_core::{Error, Result};
 use lock_zk::{
     ZkLock,
     client::{Acls, Client, CreateMode},
 };
 
-use crate::support::*;
+use crate::support::{bounded::bounded, *};
 
 async fn refused(url: &str) -> Error {
-    let start = Clock::Boot.now();
-    let result: Result<ZkLock> = driver(url).await;
-    assert!(Clock::Boot.now().since(start) < Duration::from_secs(5), "{url} took too long");
+    let connect = bounded(url, Duration::from_secs(5), driver(url));
+    let result: Result<ZkLock> = connect.await;
     result.expect_err(url)
 }
 

@@ -2,11 +2,11 @@
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
-use lock_core::{Clock, Error, Locks};
+use lock_core::{Error, Locks};
 use lock_lab::{Authority, ZooKeeper};
 use tokio::sync::OnceCell;
 
-use crate::support::*;
+use crate::support::{bounded::bounded, *};
 
 /// A server with TLS whose root belongs to a login, and its authority.
 struct Secure {
@@ -44,10 +44,8 @@ impl Secure {
 
 /// Connects in vain, in less than 5 s.
 async fn failure(url: &str) -> Error {
-    let start = Clock::Boot.now();
-    let error = driver(url).await.expect_err(url);
-    let took = Clock::Boot.now().since(start);
-    assert!(took < Duration::from_secs(5), "{took:?}: {error}");
+    let connect = bounded("a refused connect", Duration::from_secs(5), driver(url));
+    let error = connect.await.expect_err(url);
     let text = format!("{error} {error:?}");
     assert!(!text.contains(PASSWORD), "{text}");
     error

@@ -6,6 +6,10 @@
     reason = "each program and each feature uses its part"
 )]
 
+#[path = "../shared/beat.rs"]
+pub mod beat;
+#[path = "../shared/bounded.rs"]
+pub mod bounded;
 #[macro_use]
 mod per_store;
 mod random;

@@ -221,8 +221,18 @@ fn are_spared(children: &[Pid], spared: &HashSet<Pid>) -> bool {
 
 /// Whether a process is in a state in which no signal reaches it.
 fn waits_in_the_kernel(process: Pid) -> bool {
-    let status = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid()));
-    status.is_ok_and(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" D ")))
+    state(process) == Some(b'D')
+}
+
+/// Whether a process is neither stopped, traced nor frozen.
+pub(crate) fn runs(process: Pid) -> bool {
+    matches!(state(process), Some(b'R' | b'S'))
+}
+
+/// The state of a process as `/proc` has it; `None` if that does not show it.
+fn state(process: Pid) -> Option<u8> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid())).ok()?;
+    stat.rsplit_once(") ")?.1.bytes().next()
 }
 
 /// The children that `/proc` does not show (its option `hidepid`): those of other users, and those

@@ -40,6 +40,8 @@ use crate::{
 /// Time for the supervisor to end what a loss has left. One that is traced, frozen or stopped again
 /// does not.
 const PATIENCE: Duration = Duration::from_millis(250);
+/// Time for one that runs, as on a machine that is too busy.
+const LONGEST: Duration = Duration::from_secs(5);
 
 /// The terms of a command under a lock.
 pub(crate) struct Job {
@@ -145,7 +147,8 @@ impl Feeder {
         self.renew(held);
         let lost = held.lost();
         tokio::pin!(lost);
-        let (mut reason, mut late, mut patience) = (None, None, Instant::NEVER);
+        let (mut reason, mut late) = (None, None);
+        let (mut patience, mut longest) = (Instant::NEVER, Instant::NEVER);
         let outcome = loop {
             tokio::select! {
                 news = self.news.next_line() => match news.ok().flatten().map(|line| News::parse(&line)) {
@@ -161,11 +164,16 @@ impl Feeder {
                 },
                 why = &mut lost, if reason.is_none() && !self.job.policy.ignore => {
                     (reason, late) = (Some(why), self.lose(held));
-                    patience = Clock::Boot.now() + PATIENCE;
+                    let now = Clock::Boot.now();
+                    (patience, longest) = (now + PATIENCE, now + LONGEST);
                 }
-                () = Clock::Boot.sleep_until(patience), if reason.is_some() => {
-                    let _ = kill_process(self.supervisor, Signal::KILL);
-                    break self.orphan().await;
+                () = Clock::Boot.sleep_until(patience.min(longest)), if reason.is_some() => {
+                    let now = Clock::Boot.now();
+                    if now >= longest || !family::runs(self.supervisor) {
+                        let _ = kill_process(self.supervisor, Signal::KILL);
+                        break self.orphan().await;
+                    }
+                    patience = now + PATIENCE;
                 }
                 signal = signals.next() => self.pass_on(signal),
                 signal = keys.next() => self.pass_on(signal),

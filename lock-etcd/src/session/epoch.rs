@@ -3,9 +3,9 @@
 //! An acquiring transaction that is not answered may be carried out at any later time, even after
 //! its attempt was resolved on another connection and is over. Its session may live on, and its key
 //! may be free. So every acquiring transaction compares its session's *epoch*: the modification
-//! revision of the session's key. After an unanswered transaction the epoch is raised before
-//! anything else is sent for that attempt: the key is written once more, and a request from an
-//! earlier epoch does nothing when it arrives.
+//! revision of the session's key, which `pool` makes. After an unanswered transaction the epoch is
+//! raised before anything else is sent for that attempt: the key is written once more, and a request
+//! from an earlier epoch does nothing when it arrives.
 //!
 //! Revisions only rise, so no epoch comes twice. A raise that arrives late compares the epoch that
 //! it was to end, and does nothing. So a key that was deleted is never made again: a raise of the

@@ -1,6 +1,12 @@
 //! Helpers for the tests.
 
+#[path = "../../../tests/shared/beat.rs"]
+pub mod beat;
+#[path = "../../../tests/shared/bounded.rs"]
+pub mod bounded;
 mod clients;
+#[path = "../../../tests/shared/undisturbed.rs"]
+pub mod undisturbed;
 
 use std::{future::Future, time::Duration};
 

@@ -1,5 +1,7 @@
 //! Clusters in networks whose links are cut.
 
+#[path = "../../../tests/shared/beat.rs"]
+mod beat;
 mod cluster;
 mod load;
 #[path = "../../../tests/shared/remote.rs"]

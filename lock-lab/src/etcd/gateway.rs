@@ -1,10 +1,17 @@
 //! etcd's HTTP side: its JSON gateway, its health and its metrics.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use serde_json::{Value, json};
 
 use crate::{LabError, ask};
+
+/// The gateway's answers while its own connection to the server is not made, so that nothing was done: a
+/// process that was stopped for 20 s gives that connection up.
+const UNCONNECTED: [&str; 2] = ["waiting for server handshake", "Error while dialing"];
+/// How often the gateway is asked again then. It connects again after a second.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Calls a method of etcd's API, such as `kv/range`.
 pub(super) async fn post(addr: SocketAddr, path: &str, body: &Value) -> Result<Value, LabError> {
@@ -45,12 +52,23 @@ pub(super) fn number(value: &Value) -> i64 {
 ///
 /// HTTP 1.0, because its replies come in one piece and end with the connection.
 async fn request(addr: SocketAddr, request: String) -> Result<String, LabError> {
-    let reply = ask::exchange(addr, request.as_bytes()).await?;
-    let reply = String::from_utf8_lossy(&reply);
+    let mut reply = exchange(addr, &request).await?;
+    for _ in 0..TRIES {
+        if !UNCONNECTED.iter().any(|why| reply.contains(why)) {
+            break;
+        }
+        tokio::time::sleep(PAUSE).await;
+        reply = exchange(addr, &request).await?;
+    }
     match reply.split_once("\r\n\r\n") {
         Some((head, body)) if is_ok(head) => Ok(body.to_owned()),
-        _ => Err(refused(reply.into_owned())),
+        _ => Err(refused(reply)),
     }
+}
+
+async fn exchange(addr: SocketAddr, request: &str) -> Result<String, LabError> {
+    let reply = ask::exchange(addr, request.as_bytes()).await?;
+    Ok(String::from_utf8_lossy(&reply).into_owned())
 }
 
 fn is_ok(head: &str) -> bool {

@@ -90,7 +90,7 @@ impl RedisCluster {
 
     /// Waits until a running node owns a slot, in the eyes of all running nodes, and returns it.
     ///
-    /// Fails if there is none within 60 s.
+    /// Fails if there is none within 90 s.
     pub async fn owner(&self, slot: u16) -> Result<usize, LabError> {
         until("waiting for the owner of a slot", || self.owner_now(slot)).await
     }

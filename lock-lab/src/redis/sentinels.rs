@@ -16,8 +16,9 @@ use super::{
 use crate::{LabError, Network, Place};
 
 /// Longest time for an action of the sentinels. On a loaded machine one election is not enough, and
-/// they try the next one after twice the failover timeout.
-const LIMIT: Duration = Duration::from_secs(60);
+/// they try the next one after twice the failover timeout. Sentinels that have stood still for 2 s do
+/// nothing for 30 s.
+const LIMIT: Duration = Duration::from_secs(90);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A Redis primary with replicas, and three sentinels that promote a replica when it is gone.
@@ -118,7 +119,7 @@ impl RedisSentinels {
 
     /// Waits until the sentinels name a primary, and returns it. It may be dead.
     ///
-    /// Fails if they name none within 60 s.
+    /// Fails if they name none within 90 s.
     pub async fn primary(&self) -> Result<usize, LabError> {
         until("waiting for a primary", || self.primary_now()).await
     }
@@ -151,7 +152,7 @@ impl RedisSentinels {
     /// Waits until a failover is possible: all nodes that were not killed have the data of the
     /// primary, and all sentinels that were not killed know that and reach each other.
     ///
-    /// Fails if it is not possible within 60 s.
+    /// Fails if it is not possible within 90 s.
     pub async fn await_replicas(&self) -> Result<(), LabError> {
         until("waiting for replicas", || self.failover_is_possible()).await
     }

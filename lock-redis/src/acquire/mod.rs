@@ -29,6 +29,10 @@
 //!             found             -> valid for a TTL from when it was sent
 //!             not found         -> lost, EntryGone or Failover
 //!             no answer         -> again within a tenth of a TTL; lost at the deadline
+//!     a fixed term is only checked, after a reconnect or at the sign of a failover:
+//!             found             -> the key lasts as long as the term, at least: a late check takes
+//!                                  no time that the holder's own renewal has given
+//!             not found         -> lost, EntryGone or Failover
 //! release (Session::withdraw): RELEASE, which gives the lock to the next in line
 //!             no answer         -> sent again until the key has expired: it compares the ticket, so
 //!                                  it never takes the lock of another attempt

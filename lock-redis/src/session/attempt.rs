@@ -15,7 +15,7 @@ use crate::{
     wire::{
         answer::AttemptState,
         call,
-        script::{self, Member},
+        script::{self, Member, Renewal},
     },
 };
 use lock_core::{
@@ -95,11 +95,9 @@ pub(crate) struct Hold {
     /// Whether another server may be taking over. Until that is settled, a confirmed request counts
     /// only when a later one is confirmed, too.
     doubted: bool,
-    /// Requests that were sent before this may have been answered by a server that was left.
+    /// Requests that were sent before this may have been answered by a server that was left, or one
+    /// that has lost their effect by a restart.
     counts_from: Instant,
-    /// The last instant at which the holder's own renewal of a fixed term may be sent. Checks must
-    /// leave the key the time that it grants.
-    by_hand: Instant,
 }
 
 /// Which part of the renewal request carries the attempt.
@@ -139,31 +137,36 @@ impl Attempt {
         Member { key: &self.key, ticket: &self.ticket, ttl: self.ttl }
     }
 
-    /// Returns the attempt as a member of one more renewal, and the number of those before. A fixed
-    /// term is only checked: its key gets the time that the term has left.
-    pub(super) fn counted_member(&self) -> (Member<'_>, u32) {
-        let ttl = self.look(|stage| match stage {
-            Stage::Held { sent, note, .. } if self.term == Term::Fixed => {
-                let end = (*sent).max(note.by_hand) + self.ttl;
-                end.since(Clock::Boot.now()).clamp(Duration::from_millis(1), self.ttl)
+    /// Returns the attempt's part of one more renewal. A fixed term is only checked: its key gets
+    /// the time that the term has left, unless it has more.
+    pub(super) fn renewal(&self) -> Renewal<'_> {
+        let least = self.look(|stage| match stage {
+            Stage::Held { sent, .. } if self.term == Term::Fixed => {
+                // With none, the check would delete the key.
+                (*sent + self.ttl).since(Clock::Boot.now()).max(Duration::from_millis(1))
             }
             _ => self.ttl,
         });
-        (Member { ttl, ..self.member() }, self.renewals.fetch_add(1, Ordering::Relaxed))
+        Renewal { least, ..self.renewal_by_hand() }
     }
 
-    /// Same as [`counted_member`](Self::counted_member), for a renewal that the holder asks for,
-    /// which is sent by `deadline`. It gives a fixed term a whole TTL again.
-    pub(super) fn counted_member_by_hand(&self, deadline: Instant) -> (Member<'_>, u32) {
-        self.note(|hold| hold.by_hand = deadline.max(hold.by_hand));
-        (self.member(), self.renewals.fetch_add(1, Ordering::Relaxed))
+    /// Same as [`renewal`](Self::renewal), if the holder asks for it: a fixed term gets a whole TTL
+    /// again.
+    pub(super) fn renewal_by_hand(&self) -> Renewal<'_> {
+        let before = self.renewals.fetch_add(1, Ordering::Relaxed);
+        Renewal { member: self.member(), least: self.ttl, before }
     }
 
     /// Takes note that the holder's own renewal, sent at this instant, has found the lock. A fixed
-    /// term starts anew.
+    /// term starts anew, unless the client was connected again since: a server that took over, or
+    /// restarted, may lack the renewal, and a check there may have asked for the old term's time.
     pub(super) fn renewed_by_hand(&self, renewed: Instant, token: u64) {
         self.change(|stage| match stage {
-            Stage::Held { sent, note, .. } if self.term == Term::Fixed && renewed > *sent => {
+            Stage::Held { sent, note, .. }
+                if self.term == Term::Fixed
+                    && renewed > *sent
+                    && (renewed >= note.counts_from || note.doubted && !self.is_missing()) =>
+            {
                 note.earlier = Some(std::mem::replace(sent, renewed));
             }
             _ => {}
@@ -311,9 +314,8 @@ impl Attempt {
 
 impl Hold {
     fn new(fenced: Instant, token: u64, alone: Option<Instant>) -> Self {
-        let (counts_from, by_hand) = (Instant::default(), Instant::default());
-        let (token, earlier, doubted) = (Some((fenced, token)), None, false);
-        Self { fenced, token, alone, earlier, doubted, counts_from, by_hand }
+        let (token, counts_from) = (Some((fenced, token)), Instant::default());
+        Self { fenced, token, alone, earlier: None, doubted: false, counts_from }
     }
 }
 

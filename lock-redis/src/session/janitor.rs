@@ -71,7 +71,7 @@ impl Session {
     pub(crate) async fn renew_by_hand(&self, attempt: &Attempt) -> Result<Option<(Instant, u64)>> {
         // Sent as a shared hold: whether it holds alone may change while the request is on its way.
         let deadline = Clock::Boot.now() + attempt.ttl / 2;
-        let request = script::renew(&[], &[attempt.counted_member_by_hand(deadline)], &attempt.key);
+        let request = script::renew(&[], &[attempt.renewal_by_hand()], &attempt.key);
         let effort = Effort::urgent("renew", attempt.patience(), deadline);
         let outcome = self.insist(&request, effort, |value| answer::renewed(value, 0)).await;
         let (sent, (_, states)) = outcome.answer?;

@@ -101,13 +101,11 @@ impl Session {
         what: &str,
         group: Option<&[u8]>,
     ) -> Result<Value, Failure> {
-        let make = || script::renew_key(attempt.counted_member().0, what, group);
-        let (mut request, limit) = (make(), attempt.patience());
+        let mut request = script::renew_key(attempt.renewal(), what, group);
+        let limit = attempt.patience();
         let answer = match self.call(&request, None, limit).await {
             Err(Failure::Refused(moved)) => {
                 let node = self.target(request.key, &moved, limit).await?;
-                // Made anew: a fixed term may have been renewed by hand meanwhile.
-                request = make();
                 request.call.asking = error::is_moving(&moved);
                 self.call(&request, Some(&node), limit).await?
             }

@@ -108,7 +108,6 @@ impl Session {
 
     async fn renew_part(self: &Arc<Self>, part: Part<'_>) -> Result<(), Failure> {
         match self.renew_chunk(&part).await {
-            // Made anew: a fixed term may have been renewed by hand meanwhile.
             Err(Failure::Refused(error)) if self.is_redirected(&error) => {
                 self.renew_chunk(&part).await
             }
@@ -126,8 +125,8 @@ impl Session {
         let limit = alone.iter().chain(others).map(|attempt| attempt.patience()).min();
         let sent = Clock::Boot.now();
         let holding: Vec<_> = alone.iter().map(|attempt| attempt.member()).collect();
-        let counted: Vec<_> = others.iter().map(|attempt| attempt.counted_member()).collect();
-        let request = script::renew(&holding, &counted, &first.key);
+        let renewals: Vec<_> = others.iter().map(|attempt| attempt.renewal()).collect();
+        let request = script::renew(&holding, &renewals, &first.key);
         let Answer { value, short } = self.call(&request, None, limit.unwrap_or_default()).await?;
         let Some((renewed, states)) = answer::renewed(&value, alone.len()) else { return Ok(()) };
         // Without enough replicas, bad news counts, and good news does not.
@@ -146,7 +145,7 @@ impl Session {
         }
         if let Some(attempt) = failed {
             // A request for this name alone shows the error.
-            let request = script::renew(&[], &[attempt.counted_member()], &attempt.key);
+            let request = script::renew(&[], &[attempt.renewal()], &attempt.key);
             let sent = Clock::Boot.now();
             let answer = self.call(&request, None, attempt.patience()).await?;
             let value = answer.counted(&request)?;

@@ -42,6 +42,18 @@ pub(crate) struct Member<'a> {
     pub(crate) ttl: Duration,
 }
 
+/// An attempt in a renewal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Renewal<'a> {
+    pub(crate) member: Member<'a>,
+    /// How long a hold lasts from then on, at least. Below the TTL it is a check, which takes no
+    /// time from a hold, however late it comes.
+    pub(crate) least: Duration,
+    /// The number of renewals in which it took part before: the server cleans another part of its
+    /// queue each time.
+    pub(crate) before: u32,
+}
+
 /// `word`: the word of the kind. `description`: the attempt's own, if it has one; for a candidate,
 /// with its value.
 pub(crate) fn acquire<'a>(
@@ -120,23 +132,22 @@ pub(crate) fn read<'a>(key: &'a Key, what: &str, attempts: &[Ticket]) -> Request
     of_name(&READ, key).arg(what).arg(attempts.iter().map(Ticket::text).collect::<Vec<_>>())
 }
 
-/// Renews attempts that hold `alone`, and renews or keeps alive `others`, each with the number of
-/// renewals in which it took part before: the server cleans another part of its queue each time.
-/// Any attempt may be among `others`.
+/// Renews attempts that hold `alone`, and renews or keeps alive `others`. Any attempt may be among
+/// `others`.
 pub(crate) fn renew<'a>(
     alone: &[Member<'a>],
-    others: &[(Member<'a>, u32)],
+    others: &[Renewal<'a>],
     first: &'a Key,
 ) -> Request<'a> {
     let mut keys: Vec<_> = alone.iter().map(|member| member.key.lock_name()).collect();
-    keys.extend(of_names(others.iter().map(|(member, _)| member.key)));
+    keys.extend(of_names(others.iter().map(|renewal| renewal.member.key)));
     keys.push(first.floor());
     let mut request = with_floor(&ROUND, first, &keys).arg(alone.len());
     for Member { ticket, ttl, .. } in alone {
         request = request.arg(ticket.text()).arg(millis(*ttl));
     }
-    for (Member { ticket, ttl, .. }, before) in others {
-        request = request.arg(ticket.text()).arg(millis(*ttl)).arg(before);
+    for Renewal { member: Member { ticket, ttl, .. }, least, before } in others {
+        request = request.arg(ticket.text()).arg(millis(*ttl)).arg(millis(*least)).arg(before);
     }
     request
 }
@@ -144,7 +155,7 @@ pub(crate) fn renew<'a>(
 /// Renews an attempt in one key of its name: `lock`, or `mine` if it holds it alone, `members` with
 /// the lock's value as `group`, `holders`, `leader`, or `waiting`.
 pub(crate) fn renew_key<'a>(
-    Member { key, ticket, ttl }: Member<'a>,
+    Renewal { member: Member { key, ticket, ttl }, least, .. }: Renewal<'a>,
     what: &str,
     group: Option<&[u8]>,
 ) -> Request<'a> {
@@ -156,7 +167,7 @@ pub(crate) fn renew_key<'a>(
         _ => key.lock_name(),
     };
     let request = Request { call: Call::new(&RENEW_KEY, &[name]), key: key.lock(), floor: None };
-    request.arg(ticket.text()).arg(millis(ttl)).arg(what).arg(group)
+    request.arg(ticket.text()).arg(millis(ttl)).arg(millis(least)).arg(what).arg(group)
 }
 
 /// `word`: the word of the new kind of the attempt with this token.

@@ -6,7 +6,7 @@ use lock_core::{Attempt, DistributedLock, Leader, Lease, Observed, Request, Resu
 use lock_redis::RedisLock;
 use tokio::sync::mpsc;
 
-use super::{PATIENCE, name, request, until, within};
+use super::{bounded::bounded, name, request, until, within};
 
 pub fn candidate(lock: &str, value: &[u8], ttl: Duration) -> Request {
     let mut request = request(lock, ttl);
@@ -54,15 +54,18 @@ pub async fn observe(driver: &RedisLock, lock: &str) -> mpsc::Receiver<Observed>
 }
 
 pub async fn next(changes: &mut mpsc::Receiver<Observed>) -> Option<Leader> {
-    next_within(PATIENCE, changes).await
+    is_next(within(changes.recv()).await)
 }
 
 pub async fn next_within(
     limit: Duration,
     changes: &mut mpsc::Receiver<Observed>,
 ) -> Option<Leader> {
-    let change = tokio::time::timeout(limit, changes.recv()).await;
-    change.expect("it takes too long").expect("the observer has ended").unwrap()
+    is_next(bounded("the next change", limit, changes.recv()).await)
+}
+
+fn is_next(change: Option<Observed>) -> Option<Leader> {
+    change.expect("the observer has ended").unwrap()
 }
 
 pub async fn next_value(changes: &mut mpsc::Receiver<Observed>) -> Option<String> {

@@ -1,13 +1,18 @@
 //! Helpers of the tests: a private server, clients, and foreign clients.
 
 mod base;
+#[path = "../../../tests/shared/beat.rs"]
 pub mod beat;
+#[path = "../../../tests/shared/bounded.rs"]
+pub mod bounded;
 pub mod checks;
 pub mod deployments;
 pub mod election;
 pub mod fenced;
 pub mod majority;
 pub mod switch;
+#[path = "../../../tests/shared/undisturbed.rs"]
+pub mod undisturbed;
 
 use std::{sync::Arc, time::Duration};
 

@@ -12,6 +12,9 @@ use lock_sql::client::{self, AssertSqlSafe, Connection, SqliteConnection};
 
 use crate::file::{child, driver, eventually, locks, users::mode};
 
+/// Renewed before it ends also if the machine stands still for a while.
+const TTL: Duration = Duration::from_secs(12);
+
 fn remove_all(folder: &Path) {
     for file in fs::read_dir(folder).unwrap() {
         fs::remove_file(file.unwrap().path()).unwrap();
@@ -33,11 +36,11 @@ async fn the_holder_in_a_deleted_file_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("db");
     let first = locks(&file).await;
-    let guard = first.lock("a").unwrap().ttl(Duration::from_secs(2)).acquire().await.unwrap();
+    let guard = first.lock("a").unwrap().ttl(TTL).acquire().await.unwrap();
     remove_all(folder.path());
     let second = locks(&file).await;
     let other = second.lock("a").unwrap().acquire().await.unwrap();
-    let lost = tokio::time::timeout(Duration::from_secs(2), guard.lost()).await;
+    let lost = tokio::time::timeout(TTL, guard.lost()).await;
     assert_eq!(lost.expect("told within the TTL"), LossReason::EntryGone);
     // The first client goes on with the new file.
     other.release().await.unwrap();
@@ -50,9 +53,9 @@ async fn the_holder_in_a_deleted_file_is_told() {
 async fn a_client_alone_goes_on_with_a_new_file() {
     let folder = tempfile::tempdir().unwrap();
     let locks = locks(&folder.path().join("db")).await;
-    let guard = locks.lock("a").unwrap().ttl(Duration::from_secs(2)).acquire().await.unwrap();
+    let guard = locks.lock("a").unwrap().ttl(TTL).acquire().await.unwrap();
     remove_all(folder.path());
-    let lost = tokio::time::timeout(Duration::from_secs(2), guard.lost()).await;
+    let lost = tokio::time::timeout(TTL, guard.lost()).await;
     assert_eq!(lost.expect("told within the TTL"), LossReason::EntryGone);
     assert!(locks.lock("a").unwrap().try_acquire().await.unwrap().is_some());
 }
@@ -118,10 +121,9 @@ async fn the_holder_is_told_of_a_copy_that_is_restored_in_place() {
     let (file, copy) = (folder.path().join("db"), folder.path().join("copy"));
     let (first, beside) = (locks(&file).await, locks(&file).await);
     back_up(&file, &copy).await;
-    let ttl = Duration::from_secs(4);
-    let guard = first.lock("shared").unwrap().ttl(ttl).acquire().await.unwrap();
+    let guard = first.lock("shared").unwrap().ttl(TTL).acquire().await.unwrap();
     // Another client of this process, which has to close the former log, too.
-    let other = beside.lock("other").unwrap().ttl(ttl).acquire().await.unwrap();
+    let other = beside.lock("other").unwrap().ttl(TTL).acquire().await.unwrap();
     let number = fs::metadata(&file).unwrap().ino();
     fs::write(&file, fs::read(&copy).unwrap()).unwrap();
     assert_eq!(fs::metadata(&file).unwrap().ino(), number);
@@ -132,7 +134,7 @@ async fn the_holder_is_told_of_a_copy_that_is_restored_in_place() {
     let mut next = child::start("hold", &url, |_| {});
     next.says();
     for lost in [guard.lost(), other.lost()] {
-        let lost = tokio::time::timeout(ttl, lost).await;
+        let lost = tokio::time::timeout(TTL, lost).await;
         assert_eq!(lost.expect("told within the TTL"), LossReason::EntryGone);
     }
     // Both go on with the new log.

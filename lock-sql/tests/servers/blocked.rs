@@ -15,7 +15,7 @@ use crate::{
 
 on_both!(a_row_that_is_locked_ends_no_other_lock);
 
-const TTL: Duration = Duration::from_secs(8);
+const TTL: Duration = Duration::from_secs(12);
 /// More than one request renews.
 const LOCKS: usize = 600;
 

@@ -1,7 +1,11 @@
 //! PostgreSQL and MariaDB: rights, lost replies, pushes, closing, TLS, and what a lock costs.
 
 mod alone;
+#[path = "../../../tests/shared/beat.rs"]
+mod beat;
 mod blocked;
+#[path = "../../../tests/shared/bounded.rs"]
+mod bounded;
 mod burst;
 mod cautions;
 mod certificates;
@@ -31,6 +35,8 @@ mod sizes;
 mod stall;
 mod storm;
 mod tls;
+#[path = "../../../tests/shared/undisturbed.rs"]
+mod undisturbed;
 mod unfit;
 mod vain;
 

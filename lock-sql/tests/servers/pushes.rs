@@ -6,7 +6,7 @@ use lock_core::{Clock, Locks};
 use lock_lab::Proxy;
 use lock_sql::Dialect;
 
-use crate::servers::{Database, eventually, locks, rotation::end_connections};
+use crate::servers::{Database, bounded::bounded, eventually, locks, rotation::end_connections};
 
 /// Well below the pause until the slow look of PostgreSQL, which would find out as well, and enough
 /// for a look of MySQL.
@@ -26,7 +26,7 @@ pub async fn a_release_wakes(server: &Database, here: &Locks, there: &Locks, rou
         let waiter = tokio::spawn(there.lock("a").unwrap().acquire());
         eventually("a waiter", async || server.entries().await == 2).await;
         guard.release().await.unwrap();
-        let next = tokio::time::timeout(SOON, waiter).await.expect("the next in line is not woken");
+        let next = bounded("the next in line is woken", SOON, waiter).await;
         next.unwrap().unwrap().release().await.unwrap();
     }
 }
@@ -50,7 +50,7 @@ async fn a_permit_wakes_only_the_client_that_it_lets_in() {
     let (start, before) = (Clock::Boot.now(), server.counters().await.unwrap());
     for waiter in waiters {
         held.pop_front().unwrap().release().await.unwrap();
-        let next = tokio::time::timeout(SOON, waiter).await.expect("no push for the next in line");
+        let next = bounded("a push for the next in line", SOON, waiter).await;
         held.push_back(next.unwrap().unwrap());
     }
     let since = server.counters().await.unwrap().since(&before);
@@ -75,7 +75,7 @@ async fn permits_that_come_back_together_are_enough_for_a_greater_one() {
         let both = tokio::spawn(more.acquire_many(2));
         eventually("a waiter", async || server.entries().await == 3).await;
         let (first, second) = (tokio::spawn(first.release()), tokio::spawn(second.release()));
-        let both = tokio::time::timeout(SOON, both).await.expect("no push for two permits");
+        let both = bounded("a push for two permits", SOON, both).await;
         first.await.unwrap().unwrap();
         second.await.unwrap().unwrap();
         both.unwrap().unwrap().release().await.unwrap();
@@ -97,12 +97,12 @@ async fn readers_and_writers_wake_each_other() {
             others.each_ref().map(|other| tokio::spawn(other.shared("a").unwrap().acquire()));
         eventually("readers", async || server.entries().await == 5).await;
         let (first, second) = (tokio::spawn(first.release()), tokio::spawn(second.release()));
-        let writer = tokio::time::timeout(SOON, writer).await.expect("no push for the writer");
+        let writer = bounded("a push for the writer", SOON, writer).await;
         first.await.unwrap().unwrap();
         second.await.unwrap().unwrap();
         writer.unwrap().unwrap().release().await.unwrap();
         for reader in readers {
-            let reader = tokio::time::timeout(SOON, reader).await.expect("no push for a reader");
+            let reader = bounded("a push for a reader", SOON, reader).await;
             reader.unwrap().unwrap().release().await.unwrap();
         }
     }
@@ -201,7 +201,7 @@ async fn expired_entries_in_front_delay_no_waiter() {
         reader.release().await.unwrap();
     }
     for writer in writers {
-        let next = tokio::time::timeout(SOON, writer).await.expect("no push for the writer");
+        let next = bounded("a push for the writer", SOON, writer).await;
         next.unwrap().unwrap().release().await.unwrap();
     }
     drop(lost);
@@ -217,8 +217,7 @@ async fn a_revoked_lock_is_lost_though_its_client_did_not_listen_yet() {
         let guard = victim.lock("a").unwrap().acquire().await.unwrap();
         let attempt = here.inspect("a").await.unwrap()[0].attempt.unwrap();
         assert!(here.revoke("a", attempt).await.unwrap());
-        let told = tokio::time::timeout(SOON, guard.lost()).await;
-        told.expect("the victim was not told");
+        bounded("the victim is told", SOON, guard.lost()).await;
     }
 }
 

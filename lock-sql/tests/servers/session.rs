@@ -12,7 +12,7 @@ use crate::{
 /// Only some of the rows, only by a key, and no commit that is one.
 const SETTINGS: &str = "SET GLOBAL sql_select_limit = 1; SET GLOBAL sql_safe_updates = 1; \
     SET GLOBAL completion_type = 'CHAIN'; SET GLOBAL max_join_size = 1";
-const TTL: Duration = Duration::from_secs(2);
+const TTL: Duration = Duration::from_secs(9);
 const LOCKS: usize = 5;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -12,7 +12,7 @@ use lock_core::{LockGuard, Locks, Result};
 use tokio::task::{JoinHandle, yield_now};
 
 /// Of the held lock: it is renewed by itself, early enough for a busy machine.
-const TTL: Duration = Duration::from_secs(6);
+const TTL: Duration = Duration::from_secs(9);
 
 /// How many requests of the burst have been answered.
 #[derive(Clone, Default)]

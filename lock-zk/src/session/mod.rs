@@ -4,6 +4,7 @@ pub(crate) mod attempt;
 pub(crate) mod deadline;
 mod deletions;
 pub(crate) mod deployment;
+mod end;
 pub(crate) mod facts;
 mod janitor;
 mod login;
@@ -16,24 +17,24 @@ mod unwatched;
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, OnceLock, Weak},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
 use lock_core::{
-    Clock, Effect, Error, Instant, LossReason, Result,
+    Clock, Instant, Result,
     deadline::jitter,
-    duration::shown,
-    keep::{leftovers::Leftovers, limits, poison::lock},
+    keep::{leftovers::Leftovers, poison::lock},
 };
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use zookeeper_client::{Client, Error as ZkError, EventType};
+use zookeeper_client::Client;
+
+pub(crate) use self::end::End;
 
 use crate::{
     config::ZkConfig,
-    error::{self, Meaning, STORE, vanished},
     layout::{child, floor::Above},
     session::{
         attempt::{Attempt, Leftover},
@@ -75,20 +76,6 @@ pub(crate) struct Session {
     pub(crate) over: CancellationToken,
     /// The client crate has reached a final state: the server confirmed the end, or ends it itself.
     pub(crate) terminated: CancellationToken,
-}
-
-/// How a session ended for us.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum End {
-    /// By [`DistributedLock::close`](lock_core::DistributedLock::close).
-    Closed,
-    /// The server ended it.
-    Ended,
-    /// The token floor was raised.
-    Raised,
-    /// No answer came for one TTL: every holder has been told by its deadline, so nothing is left
-    /// to save.
-    Silent,
 }
 
 impl Session {
@@ -182,36 +169,6 @@ impl Session {
         attempts.values().filter(|attempt| attempt.renew(now, until)).count()
     }
 
-    /// Ends the session for us; the first reason counts. Holders and waiters are told at once.
-    pub(crate) fn finish(&self, end: End) {
-        if self.end.set(end).is_err() {
-            return;
-        }
-        let reason = match end {
-            End::Closed => LossReason::Closed,
-            End::Ended | End::Silent => LossReason::SessionEnded,
-            // As for the entries that the client that raises the floor deletes.
-            End::Raised => LossReason::EntryGone,
-        };
-        for attempt in lock(&self.attempts).drain().map(|(_, attempt)| attempt) {
-            if let Some(validity) = attempt.validity() {
-                validity.lose(reason);
-            }
-        }
-        lock(&self.client).take();
-        self.over.cancel();
-    }
-
-    /// Learns from a request that failed. Ends the session for us if it was refused because the
-    /// session is over.
-    pub(crate) fn hear(&self, error: &ZkError) {
-        match error::meaning(error) {
-            Meaning::Over => self.finish(End::Ended),
-            Meaning::Unanswered => self.broke(),
-            _ => {}
-        }
-    }
-
     /// Remembers that the connection broke.
     pub(crate) fn broke(&self) {
         *lock(&self.broken) = Clock::Boot.now();
@@ -220,31 +177,6 @@ impl Session {
     /// Whether the connection broke at this moment or later, and requests got no answer.
     pub(crate) fn broke_since(&self, then: Instant) -> bool {
         *lock(&self.broken) >= then
-    }
-
-    /// Whether it is over for us. The watch on the token floor's record ends it here, in whichever
-    /// task asks first.
-    pub(crate) fn is_over(&self) -> bool {
-        let event = self.record.get().and_then(|(_, changed)| changed.clone().now());
-        // The end of the session is an event of each watch, too.
-        if event.is_some_and(|event| event != EventType::Session) {
-            self.finish(End::Raised);
-        }
-        // Not `over`: another task may be about to tell the holders, and cancels only then.
-        self.end.get().is_some()
-    }
-
-    /// Whether its end might not be told to a grant whose validity was set just now.
-    pub(crate) fn may_not_tell(&self) -> bool {
-        // `finish` sets the end first, and then looks for grants under this lock.
-        let _order = lock(&self.attempts);
-        self.end.get().is_some()
-    }
-
-    /// Waits until the token floor is raised, and ends the session.
-    pub(crate) async fn end_when_raised(session: Weak<Self>, changed: Event) {
-        changed.wait().await;
-        let _ = session.upgrade().map(|session| session.is_over());
     }
 
     /// Returns the token floor's record for nodes that earlier answers have told of.
@@ -257,42 +189,6 @@ impl Session {
             Some((above, _)) if !self.is_over() => Ok(*above),
             _ => Err(self.error(op)),
         }
-    }
-
-    pub(crate) fn end(&self) -> Option<End> {
-        self.end.get().copied()
-    }
-
-    /// The error of a call after the end.
-    pub(crate) fn error(&self, op: &'static str) -> Error {
-        match self.end() {
-            Some(End::Closed) => Error::closed(STORE),
-            Some(End::Raised) => vanished(),
-            Some(End::Silent) => {
-                let why = format!("no answer for {}; the session is given up", shown(self.ttl()));
-                error::unavailable(op, Effect::None, self.route.with_failure(&why))
-            }
-            Some(End::Ended) | None => {
-                error::unavailable(op, Effect::None, "the server ended the session")
-            }
-        }
-    }
-
-    /// What ends an attempt: a close counts before what it does to the attempt's node, whichever the
-    /// attempt sees first.
-    pub(crate) fn ending(&self, error: Error) -> Error {
-        match (&error, self.end()) {
-            (Error::PlaceLost { .. }, Some(End::Closed)) => self.error("acquire"),
-            _ => error,
-        }
-    }
-
-    /// Ends the session and waits until the server has confirmed it.
-    pub(crate) async fn close(&self) -> Result<()> {
-        self.finish(End::Closed);
-        let ended = Clock::Boot.timeout(limits::CLOSE, self.terminated.cancelled()).await;
-        let why = "the server did not confirm the end of the session; it ends with its TTL";
-        ended.ok_or_else(|| error::unavailable("close", Effect::Unknown, why))
     }
 }
 

@@ -1,6 +1,12 @@
 //! Helpers that the tests of this crate share.
 
+#[path = "../../../tests/shared/beat.rs"]
+pub mod beat;
+#[path = "../../../tests/shared/bounded.rs"]
+pub mod bounded;
 mod emptied;
+#[path = "../../../tests/shared/undisturbed.rs"]
+pub mod undisturbed;
 
 use std::{
     future::Future,

@@ -15,7 +15,7 @@ use lock_lab::{Network, Side};
 
 use crate::{
     cluster,
-    support::{PATIENCE, lab, open, soon},
+    support::{PATIENCE, beat::Beat, lab, open, soon},
 };
 
 const WORKERS: usize = 4;
@@ -140,12 +140,14 @@ pub async fn leaders_are_killed_and_no_lock_is_lost() -> Result<(), Box<dyn Erro
     let (mut elections, mut grants) = (Vec::new(), Vec::new());
     for _ in 0..lock_lab::size(3, 10) {
         let leader = cluster.leader().await?;
-        let killed = Clock::Boot.now();
+        let (killed, beat) = (Clock::Boot.now(), Beat::start());
         cluster.node(leader).kill();
         cluster.leader_after(leader).await?;
         let elected = Clock::Boot.now().since(killed);
         let granted = until_they_go_on(&seen, killed + IN_FLIGHT).await + IN_FLIGHT;
-        assert!(granted < elected * 2 + LATEST, "{granted:?} with a leader after {elected:?}");
+        let late = beat.late();
+        let why = format!("{granted:?} with a leader after {elected:?}, tasks late by {late:?}");
+        assert!(granted < elected * 2 + LATEST + late, "{why}");
         elections.push(elected);
         grants.push(granted);
         cluster.node(leader).restart().await?;

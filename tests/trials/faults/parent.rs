@@ -7,7 +7,8 @@ use std::{
     time::Duration,
 };
 
-use distlock::{FencingToken, Gate, LockGuard, Locks};
+use distlock::{Error, FencingToken, Gate, LockGuard, Locks};
+use lock_core::Clock;
 use lock_lab::Proxy;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -16,8 +17,11 @@ use tokio::{
 
 use crate::{
     faults::child::{NAME, STOPS, TTL, URL, boot_nanos, signal},
-    support::{Store, connect, eventually, start},
+    support::{Store, beat::Beat, connect, eventually, start},
 };
+
+/// Longest wait for the next holder.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 type Played = Pin<Box<dyn Future<Output = Result<(), String>>>>;
 
@@ -91,15 +95,25 @@ impl Holder {
     }
 }
 
-/// Time within which the next waiter must have the lock.
+/// Time within which the next waiter must have the lock, if this process does not stand still.
 fn limit(locks: &Locks) -> Duration {
     TTL + locks.guarantees().expiry_slack + Duration::from_secs(1)
 }
 
 async fn next(locks: &Locks) -> Result<LockGuard, String> {
-    let limit = limit(locks);
-    let granted = locks.lock(NAME).unwrap().ttl(TTL).wait(limit).acquire().await;
-    granted.map_err(|error| format!("no lock {limit:?} after the holder was gone: {error}"))
+    let lock = locks.lock(NAME).unwrap().ttl(TTL).wait(PATIENCE);
+    let (limit, beat, start) = (limit(locks), Beat::start(), Clock::Boot.now());
+    loop {
+        let granted = lock.acquire().await;
+        let (took, late) = (Clock::Boot.now().since(start), beat.late());
+        match granted {
+            Ok(guard) if took < limit + late * 2 => return Ok(guard),
+            // This process has stood still for longer than its place lasts.
+            Err(Error::PlaceLost { .. }) if late > TTL / 2 => {}
+            Ok(_) => return Err(format!("no lock {limit:?} after the holder was gone: {took:?}")),
+            Err(error) => return Err(format!("no lock after the holder was gone: {error}")),
+        }
+    }
 }
 
 async fn killed(store: &str) -> Result<(), String> {

@@ -3,8 +3,9 @@
 use super::RedisCluster;
 use crate::LabError;
 
-/// Time limit of moving one batch of keys, in milliseconds.
-const LIMIT: &[u8] = b"5000";
+/// Time limit of moving one batch of keys, in milliseconds: less than the lab waits for the answer, and
+/// more than a machine stands still.
+const LIMIT: &[u8] = b"15000";
 
 impl RedisCluster {
     /// Moves a slot with its keys to another primary, as an operator does, one key at a time. Until

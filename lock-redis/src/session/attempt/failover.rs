@@ -74,9 +74,11 @@ impl Attempt {
         *lock(&self.missing) = None;
     }
 
-    /// Takes note that its server may have lost it: the next renewal looks for it.
+    /// Takes note that its server may have lost it, or its newest renewals: the next renewal looks
+    /// for it. Answers to requests that were sent before do not count from now on.
     pub(crate) fn check(&self, now: Instant) {
         lock(&self.missing).get_or_insert((now, LossReason::EntryGone)).0 = now;
+        self.note(|hold| hold.counts_from = now);
     }
 
     /// Ends the hold, and tells the holder why.

@@ -21,6 +21,13 @@ fn attempt_of(request: &Request) -> Arc<Attempt> {
     Attempt::new(Mode::Queue, key, ticket, request, request.ttl / 3)
 }
 
+/// A lock that is not renewed by itself.
+fn fixed() -> Arc<Attempt> {
+    let mut request = Request::new(LockName::new("orders").unwrap(), TTL);
+    request.term = Term::Fixed;
+    attempt_of(&request)
+}
+
 fn answer(fence: u64) -> Waits {
     Waits { fence, pttl: Some(TTL), place: None, foreign: None }
 }
@@ -291,16 +298,52 @@ fn only_a_server_that_took_over_makes_a_loss_a_failover() {
 /// The key would end before the holder's deadline otherwise, and another client would get in.
 #[test]
 fn a_renewal_by_hand_gives_a_fixed_term_a_whole_ttl() {
-    let mut request = Request::new(LockName::new("orders").unwrap(), TTL);
-    request.term = Term::Fixed;
-    let attempt = attempt_of(&request);
-    let ttl = |(member, _): (Member<'_>, u32)| member.ttl;
+    let attempt = fixed();
     attempt.hold(Instant::default(), 7).unwrap();
-    assert_eq!(ttl(attempt.counted_member()), Duration::from_millis(1));
-    let now = Clock::Boot.now();
-    assert_eq!(ttl(attempt.counted_member_by_hand(now)), TTL);
-    attempt.renewed_by_hand(now, 7);
-    assert!(ttl(attempt.counted_member()) > TTL / 3 * 2);
+    assert_eq!(attempt.renewal().least, Duration::from_millis(1));
+    assert_eq!(attempt.renewal_by_hand().least, TTL);
+    attempt.renewed_by_hand(Clock::Boot.now(), 7);
+    assert!(attempt.renewal().least > TTL / 3 * 2);
+    assert_eq!(attempt.renewal().member.ttl, TTL);
+}
+
+/// The server may lack that renewal, and a check there has asked for the old term's time.
+#[test]
+fn a_renewal_by_hand_that_its_server_may_have_lost_moves_no_deadline() {
+    let events: [(fn(&Attempt, Instant), bool); 4] = [
+        (Attempt::doubt, true),
+        // It may have restarted.
+        (Attempt::check, false),
+        (
+            |attempt, at| {
+                attempt.check(at);
+                attempt.doubt(at);
+            },
+            false,
+        ),
+        (
+            |attempt, at| {
+                attempt.doubt(at);
+                attempt.taken_over(at);
+            },
+            false,
+        ),
+    ];
+    for (event, counts) in events {
+        let attempt = fixed();
+        let sent = Clock::Boot.now();
+        let validity = attempt.hold(sent, 7).unwrap();
+        let (renewed, sign) = (sent + TTL / 3, sent + TTL / 2);
+        event(&attempt, sign);
+        attempt.renewed_by_hand(renewed, 7);
+        assert_eq!(validity.until(), safe_until(sent, TTL));
+        // Its answer ends no search on the next connection.
+        assert_eq!(attempt.is_missing(), !counts);
+        attempt.settle();
+        attempt.answered(sign + TTL / 100, AttemptState::Holds(7));
+        let since = if counts { renewed } else { sent };
+        assert_eq!(validity.until(), safe_until(since, TTL));
+    }
 }
 
 #[test]

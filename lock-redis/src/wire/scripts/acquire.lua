@@ -52,7 +52,7 @@ if alone and value == attempt then
 end
 local token = group and not alone and member_token(base, attempt)
 if token then
-  extend(lock, base, attempt, ttl)
+  extend(lock, base, attempt, ttl, ttl)
   return token
 end
 

@@ -1,11 +1,11 @@
 -- ROUND: renews locks that are held, keeps alive attempts that wait. KEYS: the lock of each attempt
 -- that holds alone, then lock and queue of each other one; leaders are among these; floor. ARGV:
--- how many hold alone, then attempt and TTL in ms of each of these, then attempt, TTL in ms and
--- number of earlier rounds of each other one. It only updates: a late round must not revive an
--- attempt that was cancelled. Returns 1 (renewed) or 0 (gone) per attempt that holds alone, four
--- numbers per other one: 0 (gone), 1 (waits), 2 (the script failed for its name, and not for all),
--- 3 (holds), or less than 0 (waits for a foreign holder, with this mark); fence or token; ms until
--- the obstacle may be gone; 1 if it is the first.
+-- how many hold alone, then attempt and TTL in ms of each of these, then attempt, TTL in ms, the
+-- ms that it has at least if it holds, and number of earlier rounds of each other one. It only
+-- updates: a late round must not revive an attempt that was cancelled. Returns 1 (renewed) or 0
+-- (gone) per attempt that holds alone, four numbers per other one: 0 (gone), 1 (waits), 2 (the
+-- script failed for its name, and not for all), 3 (holds), or less than 0 (waits for a foreign
+-- holder, with this mark); fence or token; ms until the obstacle may be gone; 1 if it is the first.
 local held, answer = tonumber(ARGV[1]), {}
 for i = 1, held do
   local mine = redis.pcall('GET', KEYS[i]) == ARGV[2 * i]
@@ -93,7 +93,7 @@ local function first_in_line(lock, base, attempt, round, value, group)
   return firsts[base]
 end
 
-local function look(lock, base, attempt, ttl, round)
+local function look(lock, base, attempt, ttl, least, round)
   local value, group = settle(lock, base)
   if not value and redis.call('HEXISTS', base .. 'waiting', attempt) == 1 then
     -- Free, though it waits: the queue was evicted or deleted.
@@ -101,13 +101,16 @@ local function look(lock, base, attempt, ttl, round)
     value, group = pump(lock, base)
   end
   if value == attempt then
-    redis.call('PEXPIRE', lock, ttl)
-    redis.call('PEXPIRE', base .. 'leader', ttl)
+    -- A check may be late: it takes no time that the holder's own renewal has given, which is a TTL
+    -- at most. More comes of a clock that was set back.
+    local left = math.min(math.max(redis.call('PTTL', lock), least), ttl)
+    redis.call('PEXPIRE', lock, left)
+    redis.call('PEXPIRE', base .. 'leader', left)
     return 3, tonumber(same_token(base)), 0, 0
   end
   local token = group and member_token(base, attempt)
   if token then
-    extend(lock, base, attempt, ttl)
+    extend(lock, base, attempt, ttl, least)
     return 3, tonumber(token), 0, 0
   end
   local record = redis.call('HGET', base .. 'waiting', attempt)
@@ -135,9 +138,9 @@ end
 
 local others, failed, why = (#KEYS - 1 - held) / 2, 0, nil
 for i = 1, others do
-  local key, argument, at = held + 2 * i - 1, 2 * held + 3 * i - 1, held + 4 * i - 3
-  local well, state, fence, pttl, first = pcall(look,
-    KEYS[key], string.sub(KEYS[key + 1], 1, -6), ARGV[argument], ARGV[argument + 1], ARGV[argument + 2])
+  local key, argument, at = held + 2 * i - 1, 2 * held + 4 * i - 2, held + 4 * i - 3
+  local well, state, fence, pttl, first = pcall(look, KEYS[key], string.sub(KEYS[key + 1], 1, -6),
+    ARGV[argument], ARGV[argument + 1], ARGV[argument + 2], ARGV[argument + 3])
   if not well then
     failed, why = failed + 1, state
     state, fence, pttl, first = 2, 0, 0, 0

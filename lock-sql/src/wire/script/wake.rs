@@ -1,4 +1,5 @@
-//! The clients that are told of a change: PostgreSQL pushes, the others are polled.
+//! The clients that are told of a change: PostgreSQL pushes, the others are polled. A client that is
+//! told looks whether it is let in (`queue::poll`).
 
 use std::sync::Arc;
 

@@ -45,10 +45,16 @@ local function stretch(lock, base)
   end
 end
 
-local function extend(lock, base, attempt, ttl)
+-- Renews a member. With less than its TTL as `least` it is a check, which takes no time from it.
+local function extend(lock, base, attempt, ttl, least)
   -- First, because it works without memory; once a script has written, its other writes do too.
   redis.call('PEXPIRE', lock, ttl)
-  redis.call('ZADD', base .. 'holders', digits(now + ttl * 1000), attempt)
+  local alive = now + ttl * 1000
+  if least ~= ttl then
+    local present = redis.call('ZSCORE', base .. 'holders', attempt) or 0
+    alive = math.min(math.max(present, now + least * 1000), alive)
+  end
+  redis.call('ZADD', base .. 'holders', digits(alive), attempt)
   stretch(lock, base)
 end
 
