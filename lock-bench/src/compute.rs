@@ -99,13 +99,12 @@ fn spread(waits: &Histogram<u64>) -> f64 {
     waits.value_at_quantile(0.99) as f64 / waits.value_at_quantile(0.5).max(1) as f64
 }
 
-/// The turns of each name, in the order of their grants.
+/// The turns of each name, in their order.
 fn by_name(turns: &[Turn]) -> BTreeMap<u32, Vec<&Turn>> {
     let mut names: BTreeMap<u32, Vec<&Turn>> = BTreeMap::new();
     for turn in turns {
         names.entry(turn.name).or_default().push(turn);
     }
-    names.values_mut().for_each(|turns| turns.sort_unstable_by_key(|turn| turn.granted));
     names
 }
 
@@ -113,7 +112,7 @@ fn by_name(turns: &[Turn]) -> BTreeMap<u32, Vec<&Turn>> {
 /// one of the two excludes the other.
 fn handovers(granted: &[&Turn]) -> Vec<u64> {
     let mut released = granted.to_vec();
-    released.sort_unstable_by_key(|turn| turn.releasing);
+    released.sort_by_key(|turn| turn.releasing);
     let (mut next, mut exclusive, mut shared) = (0, None, None);
     let mut found = Vec::new();
     for turn in granted {
@@ -143,6 +142,10 @@ fn overtook(granted: &[&Turn], kind: Kind) -> usize {
         let turn = granted[*place];
         let (writers, all) = earliest[place + 1];
         let waiting = if turn.shared && kind == Kind::Readers { writers } else { all };
+        // Cheap, and true of no grant of a fair lock.
+        if waiting >= turn.asked {
+            return false;
+        }
         let before = granted.partition_point(|other| other.granted < turn.asked);
         before > 0 && waiting < granted[before - 1].granted
     };

@@ -30,10 +30,10 @@ impl Counted {
     pub(crate) fn of(scheme: &str, role: Role, since: &Counters) -> Self {
         let of_clients = |what: &str| match scheme {
             // The server also counts the commands of scripts. Only these come from clients; a bare
-            // SET comes from all but distlock.
+            // SET comes from the least and from the usual way.
             "redis" => {
                 ["cmd.evalsha", "cmd.eval", "cmd.ping", "cmd.subscribe"].contains(&what)
-                    || what == "cmd.set" && role != Role::Distlock
+                    || what == "cmd.set" && !matches!(role, Role::Distlock | Role::FloorKeys)
             }
             "etcd" => what.starts_with("msg."),
             "zookeeper" => what == "packets_received",
@@ -79,6 +79,7 @@ mod tests {
         let since = Counters::from_iter([("cmd.evalsha", 4), ("cmd.set", 2), ("cmd.publish", 1)]);
         let of = |role| Counted::of("redis", role, &since);
         assert_eq!(of(Role::Distlock).requests, Some(4));
+        assert_eq!(of(Role::FloorKeys).requests, Some(4));
         assert_eq!(of(Role::FloorLeast).requests, Some(6));
         assert_eq!(of(Role::Distlock).wakes, Some(1));
     }

@@ -24,12 +24,14 @@ pub(crate) fn clients() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let this = Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0));
     let all = all();
-    let Some(group) = all.iter().find(|one| one.pid == own).map(|one| one.group) else {
+    let Some((group, of_ended)) =
+        all.iter().find(|one| one.pid == own).map(|one| (one.group, one.of_ended))
+    else {
         return this;
     };
     let below = below(own, &all);
     let helpers = below.iter().filter(|one| one.pid != own && one.group == group);
-    this + helpers.map(|one| one.used + one.of_ended).sum::<Duration>()
+    this + of_ended + helpers.map(|one| one.used + one.of_ended).sum::<Duration>()
 }
 
 /// What a server has used, with the processes that it has started.
@@ -79,5 +81,15 @@ mod tests {
         let own = std::process::id();
         assert!(clients() > Duration::ZERO);
         assert!(tree(own).contains(&own));
+    }
+
+    /// `etcdctl lock` is a program per lock.
+    #[test]
+    fn a_program_that_has_ended_counts() {
+        let before = clients();
+        let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; times";
+        let times = std::process::Command::new("sh").args(["-c", spin]).output().unwrap();
+        let times = String::from_utf8_lossy(&times.stdout).into_owned();
+        assert!(clients() - before >= TICK, "{times}");
     }
 }

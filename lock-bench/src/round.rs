@@ -8,6 +8,7 @@ use crate::{
 };
 
 pub(crate) struct Round {
+    /// In the order of their grants.
     pub turns: Vec<Turn>,
     /// Processor time of all clients.
     pub client_cpu: Duration,

@@ -1,5 +1,7 @@
 //! Plays all loads of a run.
 
+use std::collections::BTreeMap;
+
 use lock_core::wall_clock;
 use lock_report::{Machine, versions};
 
@@ -56,12 +58,23 @@ pub async fn run(
         took: (now() - began) as f64 / SECOND as f64,
         command: options.command.clone(),
         machine: Machine::this(),
-        versions: versions(),
+        versions: versions_of(&stage),
         method: method(options),
         missing,
         sections,
         sweeps,
     })
+}
+
+/// Only of what has played: a store in use may have another version than this machine's.
+fn versions_of(stage: &Stage<'_>) -> BTreeMap<String, String> {
+    let private = || stage.stores.iter().filter(|store| store.target.server().is_some());
+    let mut versions = versions();
+    versions.retain(|program, _| {
+        let program = program.to_lowercase();
+        program == "distlock" || private().any(|store| program.contains(store.target.scheme))
+    });
+    versions
 }
 
 /// The loads, or what is wrong with them.
@@ -216,10 +229,7 @@ impl Playing<'_> {
 fn second(turns: &[Turn]) -> Vec<Turn> {
     let first = turns.iter().map(|turn| turn.granted).min().unwrap_or_default();
     let within = |turn: &&Turn| turn.granted < first + SECOND;
-    let mut second: Vec<_> = turns.iter().filter(within).copied().collect();
-    second.sort_unstable_by_key(|turn| turn.granted);
-    second.truncate(SHOWN);
-    second
+    turns.iter().filter(within).take(SHOWN).copied().collect()
 }
 
 fn method(options: &Options) -> Vec<String> {

@@ -67,7 +67,7 @@ impl<'a> Stand<'a> {
         let server = self.target.server();
         let before = counters(server).await?;
         let used = server.map(|server| cpu::server(server.pid()));
-        let (turns, client_cpu) = match &mut self.workers {
+        let (mut turns, client_cpu) = match &mut self.workers {
             Workers::Fleet(fleet) => fleet.round().await?,
             Workers::Here(crew) => {
                 let used = cpu::clients();
@@ -81,6 +81,8 @@ impl<'a> Stand<'a> {
             Some((before, now)) => Counted::of(self.target.scheme, self.role, &now.since(&before)),
             None => Counted::default(),
         };
+        // Those of each worker are in order already, which a stable sort makes use of.
+        turns.sort_by_key(|turn| turn.granted);
         Ok(Round { turns, client_cpu, server_cpu, counted, standing: self.standing })
     }
 

@@ -8,6 +8,7 @@ mod progress;
 
 use std::{ffi::OsString, fs, path::Path, process::ExitCode, time::Duration};
 
+use distlock::STORES;
 use lock_bench::{Comparison, Options, Report, Violated, against};
 use lock_core::StoreUrl;
 
@@ -55,12 +56,11 @@ pub(crate) fn bench(opt: &Bench, stores: &[String]) -> Result<ExitCode, Failure>
 }
 
 fn options(opt: &Bench, stores: &[String]) -> Result<Options, Failure> {
-    if opt.lab && !stores.is_empty() {
-        let why = "--lab starts private servers, and --store names one in use: give one of them";
-        return Err(Failure::new(Code::Usage, why));
-    }
-    for url in stores {
-        StoreUrl::parse(url)?;
+    for store in stores {
+        match opt.lab {
+            true => private(store)?,
+            false => drop(StoreUrl::parse(store)?),
+        }
     }
     let is_quick = opt.quick || (stores.is_empty() && !opt.lab);
     let (seconds, rounds) = if is_quick { QUICK } else { ROUNDS };
@@ -77,6 +77,19 @@ fn options(opt: &Bench, stores: &[String]) -> Result<Options, Failure> {
         alone: opt.alone,
         command: command(arguments::given()),
     })
+}
+
+/// In the lab, a store is named by its scheme alone.
+fn private(store: &str) -> Result<(), Failure> {
+    if store.contains(':') {
+        let why = "--lab starts private servers, and --store names one in use: give one of them, or \
+            the scheme alone, as in --lab --store redis";
+        return Err(Failure::new(Code::Usage, why));
+    }
+    let known = || STORES.iter().map(|store| store.scheme).collect::<Vec<_>>().join(", ");
+    let unknown =
+        || Failure::new(Code::Usage, format!("unknown store {store:?}; known: {}", known()));
+    distlock::Store::of_scheme(store).map(drop).ok_or_else(unknown)
 }
 
 /// Says what a store in use will get, and refuses above the bound without `--yes`.

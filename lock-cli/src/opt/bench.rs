@@ -24,7 +24,7 @@ use crate::{
 #[derive(Args, Debug)]
 #[command(after_help = examples::BENCH)]
 pub(crate) struct Bench {
-    /// Starts private servers of each store that is installed.
+    /// Starts private servers of each store that is installed, or of one: --lab --store redis.
     #[arg(long)]
     pub(crate) lab: bool,
     /// The loads. Default: uncontended,many-names,hot-name.

@@ -42,7 +42,7 @@ fn memory_and_a_file_are_measured_without_a_store() {
     let places: Vec<_> = figures.iter().map(|(preset, store, _)| (&**preset, &**store)).collect();
     let expected: Vec<_> = ["uncontended", "many-names", "hot-name"]
         .into_iter()
-        .flat_map(|preset| ["memory", "sqlite"].map(|store| (preset, store)))
+        .flat_map(|preset| ["sqlite", "memory"].map(|store| (preset, store)))
         .collect();
     assert_eq!(places, expected);
     for (preset, store, figures) in figures {
@@ -191,6 +191,7 @@ fn wrong_usage_is_refused_before_the_work() {
         ("--sweep names", 64, "KEY=VALUE"),
         ("--sweep keys=1,2", 64, "unknown key"),
         ("--lab --store memory:", 64, "--lab starts private servers"),
+        ("--lab --store nonsense", 64, "known: sqlite, etcd"),
         ("--store nonsense", 64, "SCHEME:"),
         ("--against /nowhere.json", 71, "/nowhere.json"),
         (against.as_str(), 64, "not a report"),

@@ -14,7 +14,7 @@ use rustix::{
     fs::{FlockOperation, flock},
     io::{Errno, retry_on_intr},
 };
-use tokio::task::spawn_blocking;
+use tokio::task::{spawn_blocking, yield_now};
 
 use crate::{
     Failure, Role,
@@ -60,7 +60,12 @@ struct Opener(Arc<File>);
 impl Worker for Opener {
     async fn acquire(&mut self) -> Result<Option<u64>, Failure> {
         match flock(&*self.0, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(None),
+            Ok(()) => {
+                // Other tasks ask meanwhile, as while any other lock is taken. Otherwise they would
+                // not run before the release, and nobody would ever wait.
+                yield_now().await;
+                return Ok(None);
+            }
             Err(Errno::WOULDBLOCK) => {}
             Err(error) => return Err(error.into()),
         }
