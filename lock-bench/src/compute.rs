@@ -23,7 +23,8 @@ pub(crate) fn add(figures: &mut Figures, round: &Round, workload: &Workload) {
     if !handovers.is_empty() {
         push(figures.handover.get_or_insert_default(), &times(handovers.into_iter()));
     }
-    if names.len() < workload.workers as usize {
+    // Contenders that cannot wait have more names than the load.
+    if workload.names < workload.workers && names.len() <= workload.names as usize {
         let fairness = figures.fairness.get_or_insert_default();
         shares(fairness, turns, workload.workers);
         let overtook = names.values().map(|turns| overtook(turns, workload.kind)).sum::<usize>();
@@ -177,6 +178,12 @@ mod tests {
         Turn { worker, name, shared, scheduled, asked, granted, releasing, released, token }
     }
 
+    fn round(turns: Vec<Turn>) -> Round {
+        let (client_cpu, server_cpu) = (std::time::Duration::ZERO, None);
+        let (counted, standing) = Default::default();
+        Round { turns, client_cpu, server_cpu, counted, standing }
+    }
+
     fn refs(turns: &[Turn]) -> Vec<&Turn> {
         turns.iter().collect()
     }
@@ -234,16 +241,27 @@ mod tests {
     #[test]
     fn a_round_without_a_grant_has_finite_figures() {
         let workload = crate::Preset::HotName.workload(std::time::Duration::from_secs(1));
-        let round = Round {
-            turns: Vec::new(),
-            client_cpu: std::time::Duration::ZERO,
-            server_cpu: None,
-            counted: Default::default(),
-            standing: Default::default(),
-        };
         let mut figures = Figures::default();
-        add(&mut figures, &round, &workload);
+        add(&mut figures, &round(Vec::new()), &workload);
         assert_eq!((figures.rate.0[0], figures.acquire.max.0[0]), (0.0, 0.0));
         assert!(figures.fairness.unwrap().spread.0[0].is_finite());
+    }
+
+    #[test]
+    fn only_names_that_are_shared_have_shares() {
+        let mut alone = turn(1, 1, 2);
+        alone.name = 1;
+        for (preset, turns, is_shared) in [
+            (crate::Preset::HotName, vec![turn(0, 1, 2), turn(1, 3, 4)], true),
+            // A floor.
+            (crate::Preset::HotName, vec![turn(0, 1, 2), alone], false),
+            // Most workers had no turn within the round.
+            (crate::Preset::ManyNames, vec![turn(0, 1, 2)], false),
+        ] {
+            let workload = preset.workload(std::time::Duration::from_secs(1));
+            let mut figures = Figures::default();
+            add(&mut figures, &round(turns), &workload);
+            assert_eq!(figures.fairness.is_some(), is_shared, "{preset}");
+        }
     }
 }

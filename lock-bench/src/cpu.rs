@@ -12,7 +12,8 @@ struct Process {
     pid: u32,
     parent: u32,
     group: u32,
-    used: Duration,
+    /// By its threads, also ended ones, in whole units.
+    own: Duration,
     /// Used by the children that have ended.
     of_ended: Duration,
 }
@@ -30,13 +31,13 @@ pub(crate) fn clients() -> Duration {
         return this;
     };
     let below = below(own, &all);
-    let helpers = below.iter().filter(|one| one.pid != own && one.group == group);
-    this + of_ended + helpers.map(|one| one.used + one.of_ended).sum::<Duration>()
+    let helpers = below.into_iter().filter(|one| one.pid != own && one.group == group);
+    this + of_ended + helpers.map(Process::used).sum::<Duration>()
 }
 
 /// What a server has used, with the processes that it has started.
 pub(crate) fn server(pid: u32) -> Duration {
-    below(pid, &all()).iter().map(|one| one.used + one.of_ended).sum()
+    below(pid, &all()).into_iter().map(Process::used).sum()
 }
 
 /// A process and all below it.
@@ -67,9 +68,22 @@ fn read(pid: u32) -> Option<Process> {
     // The program's name, in parentheses, may contain spaces.
     let fields: Vec<&str> = stat.rsplit(") ").next()?.split(' ').collect();
     let number = |field: usize| fields.get(field)?.parse::<u32>().ok();
-    let ticks = |field: usize| Some(TICK * (number(field)? + number(field + 1)?));
     let (parent, group) = (number(1)?, number(2)?);
-    Some(Process { pid, parent, group, used: ticks(11)?, of_ended: ticks(13)? })
+    let ticks = |field: usize| Some(TICK * (number(field)? + number(field + 1)?));
+    Some(Process { pid, parent, group, own: ticks(11)?, of_ended: ticks(13)? })
+}
+
+impl Process {
+    /// In nanoseconds where the kernel tells: a server that works little uses no whole unit in a
+    /// short round.
+    fn used(&self) -> Duration {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid)).into_iter().flatten();
+        let used = tasks.flatten().filter_map(|task| {
+            let told = fs::read_to_string(task.path().join("schedstat")).ok()?;
+            told.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+        });
+        self.of_ended + used.sum::<Duration>().max(self.own)
+    }
 }
 
 #[cfg(test)]

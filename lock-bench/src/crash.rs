@@ -54,7 +54,7 @@ async fn row(
     let what = format!("{label}, {name}, crash");
     let (mut figures, mut times) = (Figures::default(), Vec::new());
     for _ in 0..stage.options.rounds {
-        times.push(round(stage, store, contender, workload, &what));
+        times.push(round(stage, store, contender, workload));
     }
     for time in join_all(times).await {
         (stage.progress)(Progress::Begins("crash", label, &name));
@@ -85,7 +85,6 @@ async fn round(
     store: &Store,
     contender: &Arc<dyn Contender>,
     workload: &Workload,
-    what: &str,
 ) -> Result<(u64, u64), Failure> {
     let job = stage.job(store, &**contender, workload);
     let alone = Workload { processes: 1, ..workload.clone() };
@@ -107,7 +106,7 @@ async fn round(
         Ok::<_, Failure>(killed)
     };
     let both = async { tokio::join!(kill, waits) };
-    let late = |_| format!("{what}: no grant {} s after the kill", LIMIT.as_secs());
+    let late = |_| format!("no grant {} s after the kill", LIMIT.as_secs());
     let (killed, granted) = timeout(LIMIT, both).await.map_err(late)?;
     Ok((killed?, granted??))
 }

@@ -2,6 +2,7 @@
 
 use std::{process::Stdio, time::Duration};
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
     process::{Child, ChildStdin, ChildStdout, Command},
@@ -18,13 +19,16 @@ pub(crate) struct Fleet {
 }
 
 struct Member {
-    child: Child,
+    leader: Leader,
     /// Its end ends the process.
     orders: ChildStdin,
     said: Lines<BufReader<ChildStdout>>,
     /// Memory of each lock that it keeps, in bytes.
     each: u64,
 }
+
+/// A process with a group of its own: what it has started for its work dies with it.
+struct Leader(Child);
 
 impl Fleet {
     /// Starts the processes, and returns when all have warmed up. A drop kills them.
@@ -56,24 +60,39 @@ impl Fleet {
         self.members.iter().map(|member| member.each).max().unwrap_or_default()
     }
 
-    /// Kills all with SIGKILL, and waits until they are gone.
+    /// Kills all with SIGKILL, with the programs that they have started, and waits until they are gone.
     pub(crate) async fn kill(&mut self) -> Result<(), Failure> {
         for member in &mut self.members {
-            member.child.kill().await?;
+            member.leader.kill();
+            member.leader.0.wait().await?;
         }
         Ok(())
     }
 
     /// Lets all disconnect and end.
     pub(crate) async fn close(self) -> Result<(), Failure> {
-        for Member { mut child, orders, mut said, .. } in self.members {
+        for Member { mut leader, orders, mut said, .. } in self.members {
             drop(orders);
             while let Some(line) = said.next_line().await? {
                 told(&line)?;
             }
-            child.wait().await?;
+            leader.0.wait().await?;
         }
         Ok(())
+    }
+}
+
+impl Leader {
+    fn kill(&self) {
+        let pid = self.0.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+        // The group may have ended by itself.
+        let _ = pid.map(|pid| kill_process_group(pid, Signal::KILL));
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        self.kill();
     }
 }
 
@@ -81,11 +100,11 @@ impl Member {
     fn start(job: &Job) -> Result<Self, Failure> {
         let mut command = Command::new(std::env::current_exe()?);
         command.env(JOB, serde_json::to_string(job)?);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
-        let mut child = command.spawn()?;
-        let orders = child.stdin.take().ok_or("a process without stdin")?;
-        let said = child.stdout.take().ok_or("a process without stdout")?;
-        Ok(Self { child, orders, said: BufReader::new(said).lines(), each: 0 })
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+        let mut leader = Leader(command.spawn()?);
+        let orders = leader.0.stdin.take().ok_or("a process without stdin")?;
+        let said = leader.0.stdout.take().ok_or("a process without stdout")?;
+        Ok(Self { leader, orders, said: BufReader::new(said).lines(), each: 0 })
     }
 
     async fn turns(&mut self, turns: &mut Vec<Turn>) -> Result<Duration, Failure> {

@@ -52,7 +52,7 @@ fn line(row: &[String]) -> Markup {
 pub(super) fn figures(section: &Section) -> Table {
     let heading = "store, contender, what it is, acquisitions/s, x distlock, acquire 50 %, 99 %, \
         99.9 %, slowest, hand-over 50 %, 99 %, least and most turns, out of order, p99 / p50, \
-        requests, wakes, client CPU, server CPU";
+        requests, wakes, connections, watches, client CPU, server CPU";
     Table::new(heading, section.rows.iter().map(all_of))
 }
 
@@ -72,6 +72,8 @@ fn all_of(row: &Row) -> Vec<String> {
     cells.extend([
         count(figures.requests.as_ref()),
         count(figures.wakes.as_ref()),
+        count(figures.connections.as_ref()),
+        count(figures.watches.as_ref()),
         time(Some(&figures.client_cpu)),
         time(figures.server_cpu.as_ref()),
     ]);

@@ -28,7 +28,11 @@ impl Progress {
                 *self.round() = round;
             }
             (Event::Ended(_), Some(bar)) => bar.inc(1),
-            (Event::Ended(rate), None) => say(format_args!("{}: {rate:.0} per s", self.round())),
+            (Event::Ended(rate), None) => {
+                // After a crash it takes seconds.
+                let digits = if rate < 10.0 { 2 } else { 0 };
+                say(format_args!("{}: {rate:.digits$} per s", self.round()));
+            }
             _ => {}
         }
     }

@@ -17,16 +17,20 @@ use crate::{
     contender::{Client, Worker, way::Opened},
 };
 
-pub(super) fn open(url: StoreUrl, _: Duration, _: Role) -> BoxFuture<'static, Opened> {
-    Box::pin(async { Ok(Box::new(Endpoints(url)) as Box<dyn Client>) })
+pub(super) fn open(url: StoreUrl, ttl: Duration, _: Role) -> BoxFuture<'static, Opened> {
+    Box::pin(async move { Ok(Box::new(Endpoints { url, ttl }) as Box<dyn Client>) })
 }
 
-struct Endpoints(StoreUrl);
+struct Endpoints {
+    url: StoreUrl,
+    ttl: Duration,
+}
 
 #[async_trait]
 impl Client for Endpoints {
     async fn worker(&self, name: &str, _: bool) -> Result<Box<dyn Worker>, Failure> {
-        let url = &self.0;
+        let url = &self.url;
+        let ttl = self.ttl.as_secs().max(1).to_string();
         let name = format!("{}{name}", url.options().text("prefix").unwrap_or_default());
         let mut command = Command::new(lock_lab::etcdctl()?);
         command.env("ETCDCTL_API", "3").arg("--endpoints").arg(url.hosts(2379).join(","));
@@ -35,7 +39,7 @@ impl Client for Endpoints {
             // All users of the machine can read arguments.
             command.env("ETCDCTL_USER", format!("{user}:{password}"));
         }
-        command.args(["lock", &name]).kill_on_drop(true);
+        command.args(["lock", "--ttl", &ttl, &name]).kill_on_drop(true);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         Ok(Box::new(Turns { command, running: None }))
     }
