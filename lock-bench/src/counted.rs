@@ -46,6 +46,8 @@ impl Counted {
         // One packet asks ZooKeeper for its counters.
         let own = u64::from(scheme == "zookeeper");
         let wakes = match scheme {
+            // An etcdctl ends before the reply to its last message.
+            "etcd" if role == Role::Usual => None,
             // The server replies to each message on a watch stream. A reply is no event.
             "etcd" => Some(since.get("sent.Watch").saturating_sub(since.get("msg.Watch"))),
             "redis" => Some(since.get("cmd.publish")),
