@@ -1,8 +1,9 @@
 //! A process of a fleet: this program, started again.
 //!
-//! It says `ready BYTES` when it has warmed up (the memory of each lock that it keeps), plays a
-//! round for each line that it is told, and ends with its stdin. Each turn is a line of numbers; a
-//! line with the processor time follows. `failed TEXT` is the last line of one that cannot go on.
+//! It says `ready BYTES` when it has warmed up: the memory of each lock that it keeps, from the
+//! second on; 0 is not known. It plays a round for each line that it is told, and ends with its
+//! stdin. Each turn is a line of numbers; a line with the processor time follows. `failed TEXT` is
+//! the last line of one that cannot go on.
 
 use std::{
     env, fs,
@@ -41,11 +42,14 @@ fn work(job: &str) -> Result<(), Failure> {
 
 async fn serve(job: Job) -> Result<(), Failure> {
     let contender = all::named(&job.scheme, &job.url, &job.contender).await?;
-    let held = u64::from(job.held);
+    // The first lock brings a session, and whatever else the others share.
+    let first = job.held.min(1);
+    let others = job.held - first;
     let mut crew = Crew::open(&*contender, job).await?;
+    crew.hold(first).await?;
     let before = resident()?;
-    crew.hold().await?;
-    let each = resident()?.saturating_sub(before).checked_div(held).unwrap_or(0);
+    crew.hold(others).await?;
+    let each = resident()?.saturating_sub(before).checked_div(u64::from(others)).unwrap_or(0);
     crew.warm_up().await?;
     say(&format!("ready {each}"))?;
     let mut orders = BufReader::new(tokio::io::stdin()).lines();

@@ -94,7 +94,7 @@ async fn round(
     let contender = contender.clone();
     let waits = stage.place.run(async move {
         let mut crew = Crew::open(&*contender, waiting).await?;
-        crew.hold().await?;
+        crew.hold(1).await?;
         let granted = now();
         crew.close().await?;
         Ok::<_, Failure>(granted)

@@ -59,11 +59,11 @@ impl Crew {
         Ok(crew)
     }
 
-    /// Takes the locks that are to be kept.
-    pub(crate) async fn hold(&mut self) -> Result<(), Failure> {
-        let rest = self.hands.split_off((self.job.held as usize).min(self.hands.len()));
+    /// Lets this many more workers take their lock and keep it.
+    pub(crate) async fn hold(&mut self, count: u32) -> Result<(), Failure> {
+        let rest = self.hands.split_off((count as usize).min(self.hands.len()));
         let holders = replace(&mut self.hands, rest);
-        self.holders = all(holders, true).await?;
+        self.holders.extend(all(holders, true).await?);
         Ok(())
     }
 

@@ -115,7 +115,7 @@ pub struct SweepPoint {
     pub value: f64,
     /// Acquisitions per second (of `held`: of one more lock beside them).
     pub rate: f64,
-    /// Client memory per held lock in bytes, where locks are held.
+    /// Client memory per held lock in bytes, where two and more are held.
     pub memory: Option<f64>,
     /// Requests per second while nothing changes, where the server counts.
     pub idle_requests: Option<f64>,

@@ -138,7 +138,7 @@ async fn point(
         (stage.progress)(Progress::Ended(rate));
         rates.push(rate);
     }
-    let memory = stand.memory().filter(|_| held > 0).map(|bytes| bytes as f64);
+    let memory = stand.memory().filter(|bytes| *bytes > 0).map(|bytes| bytes as f64);
     stand.close().await?;
     let rate = Ratio::of(&Rounds(rates)).map_or(0.0, |rate| rate.median);
     Ok(SweepPoint { value, rate, memory, idle_requests })
