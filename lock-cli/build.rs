@@ -2,8 +2,8 @@
 //!
 //! `distlock run` loads itself three times for each command: holder, supervisor, launcher. Each
 //! time, a position-independent program has 18,000 addresses relocated in 70 pages of its own. That
-//! is a tenth of the whole run (`cargo bench -p distlock-cli --features etcd --bench run`). Stack, heap
-//! and libraries stay at random addresses. Static programs are left as they are.
+//! is a tenth of the whole run. Stack, heap and libraries stay at random addresses. Static programs
+//! are left as they are.
 
 use std::env;
 

@@ -128,3 +128,16 @@ Examples:
   distlock compare --quick --stores sqlite,memory    in a minute, with nothing installed
   distlock compare --claims C7,C8 --stores redis     a late DEL, and a failover
   distlock compare --store redis://10.0.0.5          harmless experiments on a store in use";
+
+#[cfg(all(feature = "bench", target_os = "linux"))]
+pub(crate) const BENCH: &str = "\
+Examples:
+  distlock bench                                     memory and SQLite, in ten seconds
+  distlock bench --lab --preset all --quick --report report.html
+  distlock bench --store redis://10.0.0.5 --workers 64 --names 64 --rate 500
+  distlock bench --lab --sweep workers=1,10,100      how the cost grows
+  distlock bench --json > before.json                and after a change:
+  distlock bench --against before.json
+
+Exit codes: 0 measured, 1 a lock did not exclude, or a regression beyond noise (--against), 64 wrong
+usage, or a load that needs --yes. `distlock --help` lists all.";

@@ -4,6 +4,10 @@
 //! codes, and `supervise` runs between `run` and its command.
 
 mod arguments;
+#[cfg(all(any(feature = "bench", feature = "compare"), target_os = "linux"))]
+mod bar;
+#[cfg(all(feature = "bench", target_os = "linux"))]
+mod bench;
 #[cfg(target_os = "linux")]
 mod check;
 mod choice;
@@ -64,6 +68,11 @@ use crate::{
 };
 
 fn main() -> ExitCode {
+    // Before anything else: a process of a fleet that is measured.
+    #[cfg(all(feature = "bench", target_os = "linux"))]
+    if let Some(code) = lock_bench::child() {
+        return code;
+    }
     // Before anything that takes time.
     #[cfg(target_os = "linux")]
     if let Some(role) = supervise::Role::of_this_process() {
@@ -80,6 +89,10 @@ fn main() -> ExitCode {
         Err(error) => return refuse(&error),
     };
     log(&opt.common);
+    #[cfg(all(feature = "bench", target_os = "linux"))]
+    if let Command::Bench(options) = &opt.command {
+        return bench::bench(options, &opt.common.store).unwrap_or_else(Failure::report);
+    }
     #[cfg(all(feature = "compare", target_os = "linux"))]
     if let Command::Compare(options) = &opt.command {
         let stores = &opt.common.store;

@@ -1,5 +1,8 @@
 //! Values of options that shells complete.
 
+#[cfg(all(feature = "bench", target_os = "linux"))]
+pub(crate) mod bench;
+
 use std::{ffi::OsStr, str::FromStr, time::Duration};
 
 use clap::{

@@ -28,7 +28,6 @@ mod ground;
 mod html;
 mod isolation;
 mod keys;
-mod machine;
 mod outcome;
 mod plot;
 mod printed;
@@ -57,14 +56,12 @@ pub(crate) use self::{
     failure::Missing,
     ground::Ground,
     keys::{KeySpace, Keys},
-    machine::Machine,
     outcome::{Figure, Nature, Outcome, Side},
     printed::{Give, Printed, Take},
     printed_queue::PrintedQueue,
     report::ClaimText,
     stage::Stage,
     time::Time,
-    timeline::{FaultSpan, Lane, Span},
     trace::{Breakage, Entry, Scribe, Trace},
 };
 pub use self::{
@@ -73,11 +70,11 @@ pub use self::{
     failure::Failure,
     html::html,
     outcome::TWO_MARKS,
-    plot::{BarSeries, Drawing, Plot, Series, SpreadRow, Topic},
+    plot::{Plot, Topic},
     report::{Cell, Report, Row},
     run::{Options, Progress, run},
     stage::{Pace, Part},
     store::Store,
-    timeline::{State, Timeline},
     verdict::Verdict,
 };
+pub use lock_report::{BarSeries, Drawing, Series, SpreadRow, State, Timeline};

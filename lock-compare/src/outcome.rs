@@ -5,7 +5,9 @@ use std::time::Duration;
 use lock_history::{Checker, Grade, History, Misfit};
 use serde::{Deserialize, Serialize};
 
-use crate::{Drawing, Plot, Timeline, Topic, Verdict, verdict::sign_of_distlock};
+use crate::{
+    Drawing, Plot, Timeline, Topic, Verdict, timeline::timeline, verdict::sign_of_distlock,
+};
 
 /// What the marks of a cell mean.
 pub const TWO_MARKS: &str = "Two marks in a cell: the claim about the articles' lock, and distlock in \
@@ -201,7 +203,7 @@ impl Side {
     pub(crate) fn traced(mut self, history: History, checker: &Checker) -> Result<Self, Misfit> {
         let report = checker.check(&history)?;
         self.violations = report.violations.iter().map(ToString::to_string).collect();
-        self.timeline = Some(Timeline::of(&history)?);
+        self.timeline = Some(timeline(&history)?);
         self.history = Some(history);
         Ok(self)
     }

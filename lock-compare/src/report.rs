@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use lock_report::Machine;
 use serde::{Deserialize, Serialize};
 
-use crate::{Claim, Machine, Outcome, Pace, Part, Store, Verdict};
+use crate::{Claim, Outcome, Pace, Part, Store, Verdict};
 
 /// All verdicts of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]

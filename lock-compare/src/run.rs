@@ -4,12 +4,12 @@ use std::{collections::BTreeMap, fs, path::PathBuf, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream};
 use lock_core::deadline::wall_clock;
+use lock_report::{Machine, versions};
 use uuid::Uuid;
 
 use crate::{
-    Cell, Experiment, Failure, Machine, Missing, Outcome, Pace, Part, Report, Row, Stage, Store,
-    Verdict, claims, experiment::Where, failure, ground::Grounds, machine, report::ClaimText,
-    time::Time,
+    Cell, Experiment, Failure, Missing, Outcome, Pace, Part, Report, Row, Stage, Store, Verdict,
+    claims, experiment::Where, failure, ground::Grounds, report::ClaimText, time::Time,
 };
 
 /// Number of cells played at once, except for cells that measure time.
@@ -99,7 +99,7 @@ pub async fn run(
         part: options.part,
         command: options.command(None, &[]),
         machine: Machine::this(),
-        versions: machine::versions(),
+        versions: versions(),
         missing: missing(&rows),
         stores,
         rows,

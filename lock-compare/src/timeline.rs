@@ -3,119 +3,44 @@
 use std::collections::BTreeMap;
 
 use lock_history::{Attempt, History, Misfit};
-use serde::{Deserialize, Serialize};
+use lock_report::{FaultSpan, Lane, Mark, Span, State, Timeline};
 
 /// Largest number of clients that are drawn.
 const LANES: usize = 12;
 /// Largest number of a client's attempts that are drawn.
 const SPANS: usize = 40;
 
-/// Actions and beliefs of clients, one lane each. Times are milliseconds from the first event.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Timeline {
-    /// The clients, sorted by their first event.
-    pub lanes: Vec<Lane>,
-    /// The faults meanwhile.
-    pub faults: Vec<FaultSpan>,
-    /// The end of the last event.
-    pub until: f64,
-    /// Number of clients that are left out.
-    pub left_out: usize,
-}
-
-/// One client.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Lane {
-    /// Its name.
-    pub client: String,
-    /// Its waits and holds, in order.
-    pub spans: Vec<Span>,
-    /// Single events.
-    pub marks: Vec<Mark>,
-}
-
-/// A time in which a client waits or holds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Span {
-    /// The client's state.
-    pub state: State,
-    /// Start in ms.
-    pub from: f64,
-    /// End in ms.
-    pub until: f64,
-    /// The fencing token, while it holds.
-    pub token: Option<u64>,
-    /// The lock's name.
-    pub name: String,
-}
-
-/// The state of a client in a `Span`.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    /// It has asked and waits.
-    Waits,
-    /// It holds the lock, and believes so.
-    Holds,
-    /// It no longer holds the lock, and knows it or may know it.
-    Past,
-}
-
-/// A single event.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Mark {
-    /// Time in ms.
-    pub at: f64,
-    /// The event.
-    pub what: String,
-}
-
-/// A fault, from its start to its healing.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FaultSpan {
-    /// The fault and its target: "kill of the primary".
-    pub what: String,
-    /// Start in ms.
-    pub from: f64,
-    /// End in ms; `None` if it was not healed.
-    pub until: Option<f64>,
-}
-
-impl Timeline {
-    /// Prepares a history.
-    pub(crate) fn of(history: &History) -> Result<Self, Misfit> {
-        let events = history.events.iter().map(|event| event.at);
-        let times = events.chain(history.faults.iter().map(|fault| fault.from));
-        let (start, end) = times.fold((u64::MAX, 0), |(a, b), at| (a.min(at), b.max(at)));
-        let ms = |at: u64| at.saturating_sub(start) as f64 / 1e6;
-        let mut clients: BTreeMap<(u64, String), Vec<Attempt>> = BTreeMap::new();
-        let mut first: BTreeMap<String, u64> = BTreeMap::new();
-        for attempt in history.attempts()? {
-            let client = attempt.client.to_string();
-            let first = *first.entry(client.clone()).or_insert(attempt.asked);
-            clients.entry((first, client)).or_default().push(attempt);
-        }
-        let left_out = clients.len().saturating_sub(LANES);
-        let lanes = clients.into_iter().take(LANES);
-        let lanes = lanes.map(|((_, client), attempts)| Lane::of(client, &attempts, end, &ms));
-        let faults = history.faults.iter().map(|fault| FaultSpan {
-            what: format!("{} of {}", fault.fault, fault.target),
-            from: ms(fault.from),
-            until: fault.until.map(&ms),
-        });
-        Ok(Self { lanes: lanes.collect(), faults: faults.collect(), until: ms(end), left_out })
+/// Prepares a history.
+pub(crate) fn timeline(history: &History) -> Result<Timeline, Misfit> {
+    let events = history.events.iter().map(|event| event.at);
+    let times = events.chain(history.faults.iter().map(|fault| fault.from));
+    let (start, end) = times.fold((u64::MAX, 0), |(a, b), at| (a.min(at), b.max(at)));
+    let ms = |at: u64| at.saturating_sub(start) as f64 / 1e6;
+    let mut clients: BTreeMap<(u64, String), Vec<Attempt>> = BTreeMap::new();
+    let mut first: BTreeMap<String, u64> = BTreeMap::new();
+    for attempt in history.attempts()? {
+        let client = attempt.client.to_string();
+        let first = *first.entry(client.clone()).or_insert(attempt.asked);
+        clients.entry((first, client)).or_default().push(attempt);
     }
+    let left_out = clients.len().saturating_sub(LANES);
+    let lanes = clients.into_iter().take(LANES);
+    let lanes = lanes.map(|((_, client), attempts)| lane(client, &attempts, end, &ms));
+    let faults = history.faults.iter().map(|fault| FaultSpan {
+        what: format!("{} of {}", fault.fault, fault.target),
+        from: ms(fault.from),
+        until: fault.until.map(&ms),
+    });
+    Ok(Timeline { lanes: lanes.collect(), faults: faults.collect(), until: ms(end), left_out })
 }
 
-impl Lane {
-    fn of(client: String, attempts: &[Attempt], end: u64, ms: &impl Fn(u64) -> f64) -> Self {
-        let (mut spans, mut marks) = (Vec::new(), Vec::new());
-        for attempt in attempts.iter().take(SPANS) {
-            spans.extend(spans_of(attempt, end, ms));
-            marks.extend(marks_of(attempt, ms));
-        }
-        Self { client, spans, marks }
+fn lane(client: String, attempts: &[Attempt], end: u64, ms: &impl Fn(u64) -> f64) -> Lane {
+    let (mut spans, mut marks) = (Vec::new(), Vec::new());
+    for attempt in attempts.iter().take(SPANS) {
+        spans.extend(spans_of(attempt, end, ms));
+        marks.extend(marks_of(attempt, ms));
     }
+    Lane { client, spans, marks }
 }
 
 fn spans_of(attempt: &Attempt, end: u64, ms: &impl Fn(u64) -> f64) -> Vec<Span> {

@@ -1,14 +1,9 @@
 //! Progress on stderr: a bar on a terminal, else a line for each verdict.
 
-use std::{io::IsTerminal, time::Duration};
-
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use lock_compare::Progress as Event;
 
-use crate::exit::say;
-
-const STYLE: &str = "{bar:24} {pos}/{len} {elapsed} {wide_msg}";
-const TICK: Duration = Duration::from_millis(500);
+use crate::{bar, exit::say};
 
 /// Shows how far a comparison is.
 pub(super) struct Progress {
@@ -17,15 +12,7 @@ pub(super) struct Progress {
 
 impl Progress {
     pub(super) fn new() -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::new(0);
-            if let Ok(style) = ProgressStyle::with_template(STYLE) {
-                bar.set_style(style);
-            }
-            bar.enable_steady_tick(TICK);
-            bar
-        });
-        Self { bar }
+        Self { bar: bar::on_terminal() }
     }
 
     pub(super) fn tell(&self, event: Event<'_>) {

@@ -1,5 +1,7 @@
 //! The command line.
 
+#[cfg(all(feature = "bench", target_os = "linux"))]
+mod bench;
 #[cfg(all(feature = "compare", target_os = "linux"))]
 mod compare;
 mod holding;
@@ -16,6 +18,8 @@ use clap::{
 };
 use tracing_subscriber::filter::LevelFilter;
 
+#[cfg(all(feature = "bench", target_os = "linux"))]
+pub(crate) use self::bench::{Bench, Custom};
 #[cfg(all(feature = "compare", target_os = "linux"))]
 pub(crate) use self::compare::Compare;
 pub(crate) use self::{
@@ -113,6 +117,8 @@ pub(crate) enum Command {
     #[command(after_help = examples::SCHEMA)]
     Schema,
     Check(Check),
+    #[cfg(all(feature = "bench", target_os = "linux"))]
+    Bench(Bench),
     #[cfg(all(feature = "compare", target_os = "linux"))]
     Compare(Compare),
     Completions(Completions),

@@ -1,6 +1,8 @@
 //! Exit codes, output and signals of real processes, on the embedded store where the store does not
 //! matter.
 
+#[cfg(all(feature = "bench", feature = "memory"))]
+mod bench;
 mod elect;
 #[cfg(feature = "postgres")]
 mod environment;

@@ -4,13 +4,7 @@ use crate::{Failure, Report, Store};
 
 use super::{Language, tables};
 
-const BEGIN: &str = "<!-- begin generated:";
-const END: &str = "<!-- end generated -->";
-
-/// Returns a page with its generated blocks filled. The rest stays unchanged.
-///
-/// A block is the text between the lines `<!-- begin generated: WHAT -->` and
-/// `<!-- end generated -->`. `WHAT` is one of
+/// Returns a page with its generated blocks filled. `WHAT` of a block is one of
 ///
 /// - `run`: the origin of the figures,
 /// - `verdicts`: all verdicts, a row per claim,
@@ -19,20 +13,7 @@ const END: &str = "<!-- end generated -->";
 /// - `where C2 C3`: the stores of each verdict of these claims,
 /// - `seen C7 C44 on redis`: the observations there, in words and figures.
 pub(crate) fn fill(page: &str, report: &Report, language: Language) -> Result<String, Failure> {
-    let (mut filled, mut lines) = (String::new(), page.lines());
-    while let Some(line) = lines.next() {
-        filled += &format!("{line}\n");
-        let Some(rest) = line.trim().strip_prefix(BEGIN) else { continue };
-        let what =
-            rest.strip_suffix("-->").ok_or_else(|| format!("{line:?} does not end in -->"))?;
-        let what = what.trim();
-        if !lines.by_ref().any(|line| line.trim() == END) {
-            return Err(format!("the block {what:?} has no line {END:?}").into());
-        }
-        let block = Block::parse(what)?.generate(report, language);
-        filled += &format!("\n{}\n\n{END}\n", block.trim());
-    }
-    Ok(filled)
+    lock_report::fill::<Failure>(page, |what| Ok(Block::parse(what)?.generate(report, language)))
 }
 
 #[derive(Debug, Eq, PartialEq)]

@@ -9,38 +9,15 @@ mod tables;
 mod titles;
 
 use std::{
-    fs, io,
+    fs,
     path::{Path, PathBuf},
 };
+
+use lock_report::Document;
 
 use crate::{Failure, Report, html};
 
 pub(crate) use self::{blocks::fill, language::Language, picture::picture};
-
-/// A file of the documents, with its expected contents.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Document {
-    /// Its path.
-    pub path: PathBuf,
-    /// The contents made from the report.
-    pub content: String,
-}
-
-impl Document {
-    /// Returns whether the file has these contents. `false` if it does not exist.
-    pub fn is_current(&self) -> io::Result<bool> {
-        match fs::read(&self.path) {
-            Ok(found) => Ok(found == self.content.as_bytes()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Writes the file.
-    pub fn write(&self) -> io::Result<()> {
-        fs::write(&self.path, &self.content)
-    }
-}
 
 /// Returns the documents made from a report: `report.html` and the pictures beside it, and the
 /// pages `<folder>.md` and `<folder>.zh.md` beside its folder, with their generated blocks filled.

@@ -1,9 +1,12 @@
 //! The tables of the pages, as Markdown.
 
+use lock_report::{
+    markdown::{plain, table},
+    number,
+};
+
 use crate::{
-    Cell, Choice, ClaimText, Report, Store, Verdict,
-    html::{id, number},
-    outcome::TWO_MARKS,
+    Cell, Choice, ClaimText, Report, Store, Verdict, html::id, outcome::TWO_MARKS,
 };
 
 use super::Language;
@@ -193,28 +196,4 @@ fn titled(claim: &ClaimText, language: Language) -> String {
 
 pub(super) fn day(report: &Report) -> &str {
     report.started.split('T').next().unwrap_or_default()
-}
-
-fn table(heading: &[impl AsRef<str>], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let heading: Vec<_> = heading.iter().map(AsRef::as_ref).collect();
-    let rule = vec!["---"; heading.len()].join("|");
-    let rows = rows.map(|row| format!("| {} |", row.join(" | ")));
-    let lines =
-        [format!("| {} |", heading.join(" | ")), format!("|{rule}|")].into_iter().chain(rows);
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-/// Escapes Markdown for a cell of a table. Code in backticks stays code.
-fn plain(text: &str) -> String {
-    let mut plain = String::new();
-    for one in text.chars() {
-        match one {
-            '\n' | '\r' | '\t' => plain.push(' '),
-            '<' => plain += "&lt;",
-            '>' => plain += "&gt;",
-            '|' | '*' | '[' | ']' => plain.extend(['\\', one]),
-            other => plain.push(other),
-        }
-    }
-    plain
 }

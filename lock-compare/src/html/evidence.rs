@@ -1,11 +1,12 @@
 //! All evidence: the texts of each claim, and the events on each store.
 
+use lock_report::command;
 use maud::{Markup, html};
 
 use crate::{Cell, ClaimText, Drawing, Figure, Nature, Plot, Report, Row, Side, Timeline, Verdict};
 
 use super::{
-    Detail, Sides, head, matrix,
+    Detail, Sides, matrix,
     plots::{self, figure},
     words::{class, number},
 };
@@ -64,7 +65,7 @@ fn article(claim: &ClaimText, cell: &Cell, detail: Detail) -> Markup {
                 }
             }
             @if outcome.verdict.is_answer() {
-                p.repeat { "Repeat it: " (head::command(&cell.command)) " (" (number(cell.took)) " s)" }
+                p.repeat { "Repeat it: " (command(&cell.command)) " (" (number(cell.took)) " s)" }
             }
         }
     }

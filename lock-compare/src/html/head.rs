@@ -1,10 +1,11 @@
 //! The introduction of the page, and the origin of its figures.
 
+use lock_report::{command, origin};
 use maud::{Markup, html};
 
 use crate::{Pace, Part, Report, Verdict};
 
-use super::words::{class, meaning, number};
+use super::words::{class, meaning};
 
 pub(super) const TITLE: &str = "Distributed locks: what articles claim, and what was seen";
 
@@ -72,19 +73,10 @@ pub(super) fn chip(verdict: Verdict) -> Markup {
 }
 
 pub(super) fn facts(report: &Report) -> Markup {
-    let machine = &report.machine;
     html! {
         h2 #run { "The run" }
         dl.facts {
-            dt { "Machine" }
-            dd {
-                (machine.processor) ", " (machine.cores) " cores, " (machine.memory) " GiB, "
-                (machine.system)
-            }
-            dt { "Versions" }
-            dd { @for (name, version) in &report.versions { span.version { (name) " " (version) } } }
-            dt { "Began" }
-            dd { time datetime=(report.started) { (report.started) } ", took " (number(report.took)) " s" }
+            (origin(&report.machine, &report.versions, &report.started, report.took))
             dt { "Pace" }
             dd { (pace(report)) }
             dt { "Seed" }
@@ -92,13 +84,6 @@ pub(super) fn facts(report: &Report) -> Markup {
             dt { "Command" }
             dd { (command(&report.command)) }
         }
-    }
-}
-
-/// A command with a button to copy it. The script shows the button.
-pub(super) fn command(command: &str) -> Markup {
-    html! {
-        span.command { code { (command) } button.copy type="button" hidden { "Copy" } }
     }
 }
 

@@ -9,10 +9,9 @@ mod lists;
 mod matrix;
 mod page;
 mod plots;
-mod security;
 mod words;
 
-pub(crate) use self::{matrix::id, words::number};
+pub(crate) use self::matrix::id;
 
 use crate::Report;
 

@@ -1,4 +1,3 @@
-'use strict';
 // Opens a cell's evidence in a dialog. Without this script the same links lead to the same evidence
 // further down.
 (() => {
@@ -7,9 +6,6 @@
   const title = document.getElementById('panel-title');
   const cells = [...document.querySelectorAll('.matrix tbody tr')].map(
     (row) => [...row.querySelectorAll('td')].map((cell) => cell.querySelector('a')));
-
-  document.documentElement.classList.add('js');
-  document.querySelectorAll('.copy').forEach((button) => { button.hidden = false; });
 
   const evidence = (hash) => {
     const found = hash.length > 1 ? document.getElementById(decodeURIComponent(hash.slice(1))) : null;
@@ -66,24 +62,11 @@
 
   document.addEventListener('click', (event) => {
     if (event.target === panel || event.target.closest('.close')) return panel.close();
-    const button = event.target.closest('.copy');
-    if (button) return take(button);
     const anchor = event.target.closest('a[href^="#"]');
     if (!anchor || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     if (open(anchor.hash, anchor)) event.preventDefault();
     else unfold(anchor.hash);
   });
-
-  const take = async (button) => {
-    const code = button.parentElement.querySelector('code');
-    try {
-      await navigator.clipboard.writeText(code.textContent);
-      button.textContent = 'Copied';
-    } catch {
-      getSelection().selectAllChildren(code);
-      button.textContent = 'Selected';
-    }
-  };
 
   // One cell is in the order of the tab key; arrows lead to the others.
   const stand = (row, column) => {
@@ -122,14 +105,6 @@
     if (cell) stand(...place(cell));
   });
   if (cells.length) stand(0, cells[0].findIndex(Boolean));
-
-  // Paper has no folds.
-  let folded = [];
-  addEventListener('beforeprint', () => {
-    folded = [...document.querySelectorAll('details:not([open])')];
-    folded.forEach((one) => { one.open = true; });
-  });
-  addEventListener('afterprint', () => folded.forEach((one) => { one.open = false; }));
 
   const follow = () => { if (!open(location.hash)) unfold(location.hash); };
   addEventListener('hashchange', follow);

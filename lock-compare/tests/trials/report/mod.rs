@@ -1,7 +1,6 @@
 //! The report in a real browser: Debian's chromium, in headless mode. Screenshots of the first
 //! screen are written to `target/report`.
 
-mod browser;
 mod layout;
 
 use std::{
@@ -10,13 +9,11 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use browser::{Browser, Failure};
 use libtest_mimic::Trial;
 use lock_compare::{Options, Pace, Report, Store, html, run};
+use lock_report::browser::{self, Browser, Failure};
 use serde_json::{Value, json};
 
-const CONTRAST: &str = include_str!("contrast.js");
-const OVERFLOW: &str = include_str!("overflow.js");
 const WIDE: (u32, u32) = (1600, 1000);
 const PHONE: (u32, u32) = (400, 800);
 const CELL: &str = ".matrix a[href='#C7-memory']";
@@ -85,8 +82,7 @@ fn trial(name: &str, test: Test) -> Trial {
 
 impl Desk {
     fn new(program: &Path) -> Result<Self, Failure> {
-        let folder = target().join("report");
-        fs::create_dir_all(&folder)?;
+        let folder = browser::folder()?;
         let report = played()?;
         let [real, full, drawn] =
             ["real.html", "layout.html", "drawings.html"].map(|name| folder.join(name));
@@ -97,21 +93,13 @@ impl Desk {
     }
 
     fn overflows(&mut self, what: &str) -> Result<(), Failure> {
-        let found = self.browser.value(OVERFLOW)?;
-        (found == json!([])).then_some(()).ok_or_else(|| format!("{what}: {found}").into())
+        self.browser.overflows().map_err(|failure| format!("{what}: {failure}").into())
     }
 
     fn expect(&mut self, expression: &str, value: Value) -> Result<(), Failure> {
         let found = self.browser.value(expression)?;
         (found == value).then_some(()).ok_or_else(|| format!("{expression}: {found}").into())
     }
-}
-
-/// The build folder.
-fn target() -> PathBuf {
-    let program = env::current_exe().unwrap_or_default();
-    let target = program.ancestors().find(|folder| folder.ends_with("target"));
-    target.map_or_else(env::temp_dir, Path::to_path_buf)
 }
 
 fn played() -> Result<Report, Failure> {
@@ -187,7 +175,7 @@ fn a_reader_that_moves_on_is_not_interrupted(desk: &mut Desk) -> Result<(), Fail
 fn an_address_opens_its_cell(desk: &mut Desk) -> Result<(), Failure> {
     desk.browser.open(&desk.real, "#C7-sqlite", WIDE)?;
     desk.expect(IS_OPEN, json!(true))?;
-    desk.browser.screenshot(&target().join("report/cell-1600-light.png"))?;
+    desk.browser.screenshot(&browser::folder()?.join("cell-1600-light.png"))?;
     desk.expect("document.getElementById('panel-title').innerText.includes('SQLite')", json!(true))
 }
 
@@ -209,7 +197,7 @@ fn everything_is_printed(desk: &mut Desk) -> Result<(), Failure> {
     // Without the evidence it has one or two pages.
     let pages = |pdf: &[u8]| pdf.windows(11).filter(|part| part == b"/Type /Page").count();
     let printed = desk.browser.print()?;
-    fs::write(target().join("report/real.pdf"), &printed)?;
+    fs::write(browser::folder()?.join("real.pdf"), &printed)?;
     let folded = desk.browser.value("document.querySelectorAll('details:not([open])').length")?;
     assert_ne!(folded, json!(0), "what was folded is folded again after printing");
     desk.browser.value("document.querySelector('#evidence').remove()")?;
@@ -255,14 +243,11 @@ fn every_text_has_contrast(desk: &mut Desk) -> Result<(), Failure> {
             for (page, name) in [(desk.full.clone(), "layout"), (desk.drawn.clone(), "drawings")] {
                 desk.browser.open(&page, "", size)?;
                 desk.browser.scheme(scheme)?;
-                let shot = target().join(format!("report/{name}-{width}-{scheme}.png"));
+                let shot = browser::folder()?.join(format!("{name}-{width}-{scheme}.png"));
                 desk.browser.screenshot(&shot)?;
             }
-            let found = desk.browser.value(CONTRAST)?;
-            let what = format!("at {width}, {scheme}: {found}");
-            assert!(found["read"].as_u64() > Some(200), "{what}");
-            assert!(found["drawn"].as_u64() > Some(100), "{what}");
-            assert_eq!(found["low"], json!([]), "{what}");
+            let read = desk.browser.contrast(200, 100);
+            read.map_err(|failure| format!("at {width}, {scheme}: {failure}"))?;
         }
     }
     Ok(())

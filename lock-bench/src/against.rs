@@ -1,0 +1,320 @@
+//! What has changed since an earlier run, beyond noise.
+
+use std::fmt;
+
+use crate::{Figures, Ratio, Report, Role, Rounds, Row, Section, number::shown};
+
+/// A figure beside its floor, which shares the machine's moods: it changes by 10 %.
+const BESIDE_A_FLOOR: f64 = 1.10;
+/// A figure by itself: the machine alone may be some percent slower than an hour ago.
+const BY_ITSELF: f64 = 1.15;
+/// Fewer rounds show too little of the spread, so what they show counts twice.
+const ROUNDS: usize = 5;
+
+/// What two runs have in common.
+#[derive(Clone, Debug, Default)]
+pub struct Comparison {
+    /// How many figures both have.
+    pub compared: usize,
+    /// Those that changed beyond noise.
+    pub changes: Vec<Change>,
+}
+
+/// A figure that has changed beyond noise.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The preset, the store and the figure.
+    pub what: String,
+    /// The earlier run's.
+    pub before: Ratio,
+    /// This run's.
+    pub now: Ratio,
+    /// Whether it is worse now.
+    pub regression: bool,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let said = |ratio: &Ratio| {
+            let [median, low, high] = [ratio.median, ratio.low, ratio.high].map(shown);
+            format!("{median} ({low} to {high})")
+        };
+        let (before, now) = (said(&self.before), said(&self.now));
+        let verdict = if self.regression { "worse" } else { "better" };
+        write!(f, "{verdict}: {}: {before} before, {now} now", self.what)
+    }
+}
+
+/// A figure that is compared.
+struct Figure {
+    name: &'static str,
+    of: fn(&Figures) -> Option<&Rounds>,
+    more_is_better: bool,
+    /// Whether its measure is the floor's figure of the same round, where both runs have a floor:
+    /// then a slower machine is no regression. All others are compared on the same machine alone.
+    beside_floor: bool,
+}
+
+/// Times count by themselves on the same machine: a slower network slows the floor as well.
+static FIGURES: [Figure; 3] = [
+    Figure {
+        name: "acquisitions per second",
+        of: |figures| Some(&figures.rate),
+        more_is_better: true,
+        beside_floor: true,
+    },
+    Figure {
+        name: "µs to acquire (p50)",
+        of: |figures| Some(&figures.acquire.p50),
+        more_is_better: false,
+        beside_floor: false,
+    },
+    Figure {
+        name: "µs to hand over (p50)",
+        of: |figures| figures.handover.as_ref().map(|times| &times.p50),
+        more_is_better: false,
+        beside_floor: false,
+    },
+];
+
+/// Compares distlock's figures with those of an earlier run, by preset and store. A change is
+/// beyond noise if the intervals of the rounds do not overlap, and the medians differ by more than
+/// 10 % beside a floor, or by more than 15 %. On another machine, only figures beside a floor count.
+pub fn against(before: &Report, now: &Report) -> Comparison {
+    let same_machine = before.machine == now.machine;
+    let mut found = Comparison::default();
+    for section in &now.sections {
+        let Some(old) = before.sections.iter().find(|old| is_same_load(old, section)) else {
+            continue;
+        };
+        for row in section.rows.iter().filter(|row| row.role == Role::Distlock) {
+            let pair = Pair::of((old, section), row);
+            let pairs = pair.iter().flat_map(|pair| {
+                FIGURES.iter().filter_map(move |figure| pair.compare(figure, same_machine))
+            });
+            for change in pairs {
+                found.compared += 1;
+                found.changes.extend(change.map(|change| named(change, section, row)));
+            }
+        }
+    }
+    found
+}
+
+/// Whether two sections differ at most in the length of their rounds.
+fn is_same_load(old: &Section, new: &Section) -> bool {
+    let mut load = old.workload.clone();
+    load.seconds = new.workload.seconds;
+    old.preset == new.preset && load == new.workload
+}
+
+fn named(change: Change, section: &Section, row: &Row) -> Change {
+    Change { what: format!("{} on {}: {}", section.preset, row.store, change.what), ..change }
+}
+
+/// A row of both runs, and the floor beside it.
+struct Pair<'a> {
+    rows: (&'a Row, &'a Row),
+    floors: Option<(&'a Row, &'a Row)>,
+}
+
+impl<'a> Pair<'a> {
+    fn of((old, new): (&'a Section, &'a Section), row: &'a Row) -> Option<Self> {
+        let find = |section: &'a Section, role| {
+            section.rows.iter().find(|other| other.store == row.store && other.role == role)
+        };
+        let floors = find(old, Role::FloorLeast).zip(find(new, Role::FloorLeast));
+        Some(Self { rows: (find(old, Role::Distlock)?, row), floors })
+    }
+
+    /// `None` if the figure cannot be compared, `Some(None)` if it has not changed.
+    fn compare(&self, figure: &Figure, same_machine: bool) -> Option<Option<Change>> {
+        let floors = self.floors.filter(|_| figure.beside_floor || !same_machine);
+        let (old, new) = match floors {
+            Some((old, new)) => {
+                (beside(figure, self.rows.0, old)?, beside(figure, self.rows.1, new)?)
+            }
+            None if same_machine => (
+                (figure.of)(&self.rows.0.figures)?.clone(),
+                (figure.of)(&self.rows.1.figures)?.clone(),
+            ),
+            None => return None,
+        };
+        let (least, unit) = match floors {
+            Some(_) => (BESIDE_A_FLOOR, ", as a part of the floor's"),
+            None => (BY_ITSELF, ""),
+        };
+        let (before, now) = (Ratio::of(&old)?, Ratio::of(&new)?);
+        let is_more = now.median > before.median;
+        let change = Change {
+            what: format!("{}{unit}", figure.name),
+            before,
+            now,
+            regression: is_more != figure.more_is_better,
+        };
+        Some(is_beyond_noise(&old, &new, least).then_some(change))
+    }
+}
+
+/// A figure as a part of the floor's in the same rounds.
+fn beside(figure: &Figure, row: &Row, floor: &Row) -> Option<Rounds> {
+    let (own, floor) = ((figure.of)(&row.figures)?, (figure.of)(&floor.figures)?);
+    let parts = own.0.iter().zip(&floor.0).map(|(own, floor)| own / floor);
+    Some(Rounds(parts.filter(|part| part.is_finite()).collect()))
+}
+
+fn is_beyond_noise(old: &Rounds, new: &Rounds, least: f64) -> bool {
+    let (Some(a), Some(b)) = (interval(old), interval(new)) else { return false };
+    let is_apart = a.high < b.low || b.high < a.low;
+    is_apart && (a.median > b.median * least || b.median > a.median * least)
+}
+
+/// The interval of the rounds, twice as wide if they are few.
+fn interval(rounds: &Rounds) -> Option<Ratio> {
+    let ratio = Ratio::of(rounds)?;
+    let Ratio { median, low, high } = ratio;
+    Some(match rounds.0.len() {
+        ..ROUNDS => Ratio { median, low: 2.0 * low - median, high: 2.0 * high - median },
+        _ => ratio,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, time::Duration};
+
+    use lock_report::Machine;
+
+    use super::*;
+    use crate::{Preset, Quantiles};
+
+    /// A generator of numbers from 0 to 1: the same each time.
+    struct Noise(u64);
+
+    impl Noise {
+        fn next(&mut self) -> f64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (self.0 >> 40) as f64 / (1u64 << 24) as f64
+        }
+
+        /// Rounds around a value, by 5 % to each side.
+        fn rounds(&mut self, value: f64, count: usize) -> Rounds {
+            Rounds((0..count).map(|_| value * (0.95 + 0.1 * self.next())).collect())
+        }
+    }
+
+    fn row(role: Role, time: f64, count: usize, noise: &mut Noise) -> Row {
+        let acquire = Quantiles { p50: noise.rounds(time, count), ..Quantiles::default() };
+        let figures =
+            Figures { rate: noise.rounds(1e6 / time, count), acquire, ..Figures::default() };
+        let contender = format!("{role:?}");
+        Row { store: "redis".into(), contender, role, figures, ratio: None, second: Vec::new() }
+    }
+
+    /// A run in which distlock takes this many microseconds, and the floor half as many on a machine
+    /// of this slowness.
+    fn run(time: f64, machine: f64, count: usize, noise: &mut Noise) -> Report {
+        let rows = vec![
+            row(Role::Distlock, time * machine, count, noise),
+            row(Role::FloorLeast, 50.0 * machine, count, noise),
+        ];
+        let section = Section {
+            preset: "uncontended".into(),
+            models: String::new(),
+            workload: Preset::Uncontended.workload(Duration::from_secs(1)),
+            rows,
+        };
+        Report {
+            format: Report::FORMAT,
+            started: String::new(),
+            took: 1.0,
+            command: String::new(),
+            machine: Machine::default(),
+            versions: BTreeMap::new(),
+            method: Vec::new(),
+            missing: Vec::new(),
+            sections: vec![section],
+            sweeps: Vec::new(),
+        }
+    }
+
+    /// The changes of 100 pairs of runs.
+    fn changes(time: f64, slowness: f64, count: usize, other_machine: bool) -> Vec<Vec<Change>> {
+        let noise = &mut Noise(7);
+        let pairs = (0..100).map(|_| {
+            let before = run(100.0, 1.0, count, noise);
+            let mut now = run(time, slowness, count, noise);
+            if other_machine {
+                now.machine.cores += 1;
+            }
+            let found = against(&before, &now);
+            assert_eq!(found.compared, 2, "the rate and the time");
+            found.changes
+        });
+        pairs.collect()
+    }
+
+    #[test]
+    fn a_slowdown_of_a_fifth_is_found() {
+        for count in [5, 8] {
+            let found = changes(120.0, 1.0, count, false);
+            let is_found = |changes: &&Vec<Change>| {
+                changes.iter().any(|change| change.regression) && changes.len() <= 2
+            };
+            let times = found.iter().filter(is_found).count();
+            assert!(times >= 95, "{times} of 100 with {count} rounds");
+            assert!(found.iter().flatten().all(|change| change.regression), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn equal_runs_differ_by_noise_alone() {
+        for count in [3, 5, 8] {
+            let found = changes(100.0, 1.0, count, false);
+            let times = found.iter().filter(|changes| !changes.is_empty()).count();
+            assert!(times <= 3, "{times} of 100 with {count} rounds");
+        }
+    }
+
+    #[test]
+    fn a_gain_is_no_regression() {
+        let found = changes(70.0, 1.0, 5, false);
+        let times = found.iter().filter(|changes| changes.len() == 2).count();
+        assert!(times >= 95, "{times} of 100");
+        assert!(found.iter().flatten().all(|change| !change.regression), "{found:?}");
+    }
+
+    #[test]
+    fn a_slower_machine_is_no_regression() {
+        for (time, slowness, fewest, most) in [(100.0, 2.0, 0, 3), (140.0, 0.5, 95, 100)] {
+            let found = changes(time, slowness, 5, true);
+            let times = found.iter().filter(|changes| !changes.is_empty()).count();
+            assert!((fewest..=most).contains(&times), "{times} of 100 for {time}");
+        }
+    }
+
+    /// A delay in the network slows the floor as well.
+    #[test]
+    fn a_slower_way_to_the_store_is_a_regression() {
+        let found = changes(100.0, 1.25, 5, false);
+        let times = found.iter().filter(|changes| !changes.is_empty()).count();
+        assert!(times >= 95, "{times} of 100");
+    }
+
+    #[test]
+    fn another_load_is_not_compared() {
+        let noise = &mut Noise(7);
+        let (before, mut now) = (run(100.0, 1.0, 5, noise), run(200.0, 1.0, 5, noise));
+        now.sections[0].workload.workers += 1;
+        assert_eq!(against(&before, &now).compared, 0);
+    }
+
+    #[test]
+    fn a_change_is_a_sentence() {
+        let noise = &mut Noise(7);
+        let found = against(&run(100.0, 1.0, 5, noise), &run(200.0, 1.0, 5, noise));
+        let told = found.changes[0].to_string();
+        let begins = "worse: uncontended on redis: acquisitions per second, as a part of the";
+        assert!(told.starts_with(begins) && told.contains(" before, "), "{told}");
+    }
+}

@@ -1,0 +1,85 @@
+//! distlock.
+
+use ::distlock::{Lock, LockGuard, Locks, Semaphore};
+use async_trait::async_trait;
+
+use super::{Client, Contender, Role, Worker};
+use crate::{Failure, Kind, Workload};
+
+pub(super) const NAME: &str = "distlock";
+
+pub(super) struct Distlock;
+
+struct Connected {
+    locks: Locks,
+    workload: Workload,
+}
+
+enum Taken {
+    Lock(Lock),
+    Permit(Semaphore),
+}
+
+struct Holding {
+    taken: Taken,
+    guard: Option<LockGuard>,
+}
+
+#[async_trait]
+impl Contender for Distlock {
+    fn name(&self) -> String {
+        NAME.to_owned()
+    }
+
+    fn role(&self) -> Role {
+        Role::Distlock
+    }
+
+    async fn open(&self, url: &str, workload: &Workload) -> Result<Box<dyn Client>, Failure> {
+        let locks = ::distlock::connect(url).await?;
+        Ok(Box::new(Connected { locks, workload: workload.clone() }))
+    }
+}
+
+#[async_trait]
+impl Client for Connected {
+    async fn worker(&self, name: &str, shared: bool) -> Result<Box<dyn Worker>, Failure> {
+        let Workload { kind, ttl, .. } = self.workload;
+        let taken = if kind == Kind::Permits {
+            let semaphore = self.locks.semaphore(name, self.workload.permits())?;
+            Taken::Permit(match ttl {
+                Some(ttl) => semaphore.ttl(ttl),
+                None => semaphore,
+            })
+        } else {
+            let lock = if shared { self.locks.shared(name)? } else { self.locks.lock(name)? };
+            Taken::Lock(match ttl {
+                Some(ttl) => lock.ttl(ttl),
+                None => lock,
+            })
+        };
+        Ok(Box::new(Holding { taken, guard: None }))
+    }
+
+    async fn close(self: Box<Self>) -> Result<(), Failure> {
+        Ok(self.locks.close().await?)
+    }
+}
+
+#[async_trait]
+impl Worker for Holding {
+    async fn acquire(&mut self) -> Result<Option<u64>, Failure> {
+        let guard = match &self.taken {
+            Taken::Lock(lock) => lock.acquire().await?,
+            Taken::Permit(semaphore) => semaphore.acquire().await?,
+        };
+        let token = guard.token().value();
+        self.guard = Some(guard);
+        Ok(Some(token))
+    }
+
+    async fn release(&mut self) -> Result<(), Failure> {
+        let guard = self.guard.take().ok_or("a release without a lock")?;
+        Ok(guard.release().await?)
+    }
+}

@@ -1,0 +1,112 @@
+//! A holder's process is killed: the time until the next grant.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::future::join_all;
+use tokio::time::timeout;
+
+use crate::{
+    Failure, Figures, Progress, Ratio, Role, Row, Violated, Workload,
+    clock::{SECOND, now},
+    compute,
+    contender::Contender,
+    crew::Crew,
+    fleet::Fleet,
+    job::Job,
+    stage::{Stage, Store},
+};
+
+/// The TTL of the locks: every store allows it.
+pub(crate) const TTL: Duration = Duration::from_secs(5);
+/// For this long the other one waits before the holder is killed.
+const SETTLE: Duration = Duration::from_millis(500);
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A row per store and contender. All play at once: they wait for TTLs, not for processors.
+pub(crate) async fn rows(stage: &Stage<'_>, workload: &Workload) -> Result<Vec<Row>, Failure> {
+    let mut playing = Vec::new();
+    for store in &stage.stores {
+        if !store.target.has_processes() {
+            let label = &store.target.label;
+            stage.miss(format!("{label}, crash: its locks end with their process"));
+        }
+        let waiting = store.who(workload).filter(|contender| contender.role().waits());
+        playing.extend(waiting.map(|contender| row(stage, store, contender, workload)));
+    }
+    let mut rows: Vec<Row> = Vec::new();
+    for row in join_all(playing).await {
+        let Some(mut row) = row? else { continue };
+        let ours = rows.iter().find(|ours| ours.store == row.store && ours.role == Role::Distlock);
+        row.ratio = ours
+            .and_then(|ours| Ratio::of(&compute::quotients(&row.figures.rate, &ours.figures.rate)));
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+async fn row(
+    stage: &Stage<'_>,
+    store: &Store,
+    contender: &Arc<dyn Contender>,
+    workload: &Workload,
+) -> Result<Option<Row>, Failure> {
+    let (label, name) = (&store.target.label, contender.name());
+    let what = format!("{label}, {name}, crash");
+    let (mut figures, mut times) = (Figures::default(), Vec::new());
+    for _ in 0..stage.options.rounds {
+        times.push(round(stage, store, contender, workload));
+    }
+    for time in join_all(times).await {
+        (stage.progress)(Progress::Begins("crash", label, &name));
+        let time = time.and_then(|times| after(&what, times));
+        let nanos = match time {
+            Ok(nanos) => nanos,
+            Err(failure) => return stage.failed(&what, failure).map(|()| None),
+        };
+        (stage.progress)(Progress::Ended(SECOND as f64 / nanos.max(1) as f64));
+        compute::add_time(&mut figures, nanos);
+    }
+    let (store, role) = (label.clone(), contender.role());
+    Ok(Some(Row { store, contender: name, role, figures, ratio: None, second: Vec::new() }))
+}
+
+/// The time from the kill to the grant. A grant before the kill is one too many.
+fn after(what: &str, (killed, granted): (u64, u64)) -> Result<u64, Failure> {
+    granted.checked_sub(killed).ok_or_else(|| {
+        let by = killed - granted;
+        let timeline = format!("the next one had the lock {by} ns before its holder was killed");
+        Violated { what: what.to_owned(), timeline }.into()
+    })
+}
+
+/// When the holder was killed, and when the one that waited was granted.
+async fn round(
+    stage: &Stage<'_>,
+    store: &Store,
+    contender: &Arc<dyn Contender>,
+    workload: &Workload,
+) -> Result<(u64, u64), Failure> {
+    let job = stage.job(store, &**contender, workload);
+    let alone = Workload { processes: 1, ..workload.clone() };
+    let holding = Job { workers: 0..1, held: 1, workload: alone.clone(), ..job.clone() };
+    let waiting = Job { workers: 1..2, held: 1, workload: alone, ..job };
+    let mut holder = Fleet::start(&holding).await?;
+    let contender = contender.clone();
+    let waits = stage.place.run(async move {
+        let mut crew = Crew::open(&*contender, waiting).await?;
+        crew.hold(1).await?;
+        let granted = now();
+        crew.close().await?;
+        Ok::<_, Failure>(granted)
+    });
+    let kill = async {
+        lock_core::Clock::Boot.sleep(SETTLE).await;
+        let killed = now();
+        holder.kill().await?;
+        Ok::<_, Failure>(killed)
+    };
+    let both = async { tokio::join!(kill, waits) };
+    let late = |_| format!("no grant {} s after the kill", LIMIT.as_secs());
+    let (killed, granted) = timeout(LIMIT, both).await.map_err(late)?;
+    Ok((killed?, granted??))
+}

@@ -1,0 +1,248 @@
+//! The workers of one process: tasks, which share a client.
+
+use std::{
+    mem::{replace, take},
+    time::Duration,
+};
+
+use tokio::{
+    task::{JoinSet, coop::consume_budget},
+    time::timeout,
+};
+
+use crate::{
+    Failure, Turn, Workload,
+    clock::now,
+    contender::{Client, Contender, Worker},
+    job::Job,
+    pace::Pace,
+};
+
+/// Sets up sessions, watches and scripts, as in a program that runs already.
+pub(crate) const WARM_UP: Duration = Duration::from_millis(500);
+/// Longest time that a round lasts beyond its end.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How many locks that are to be kept are asked for at once.
+const AT_ONCE: usize = 64;
+
+pub(crate) struct Crew {
+    job: Job,
+    clients: Vec<Box<dyn Client>>,
+    hands: Vec<Hand>,
+    /// Those that keep their lock.
+    holders: Vec<Hand>,
+}
+
+/// A worker.
+struct Hand {
+    number: u32,
+    name: u32,
+    shared: bool,
+    worker: Box<dyn Worker>,
+}
+
+impl Crew {
+    /// Connects.
+    pub(crate) async fn open(contender: &dyn Contender, job: Job) -> Result<Self, Failure> {
+        let mut crew = Self { job, clients: Vec::new(), hands: Vec::new(), holders: Vec::new() };
+        for number in crew.job.workers.clone() {
+            if crew.clients.is_empty() || crew.job.apart {
+                crew.clients.push(contender.open(&crew.job.url, &crew.job.workload).await?);
+            }
+            let name = crew.job.name_of(number);
+            let shared = crew.job.workload.is_shared(number);
+            let full = format!("{}{name}", crew.job.prefix);
+            let client = &crew.clients[crew.clients.len() - 1];
+            let worker = client.worker(&full, shared).await?;
+            crew.hands.push(Hand { number, name, shared, worker });
+        }
+        Ok(crew)
+    }
+
+    /// Lets this many more workers take their lock and keep it.
+    pub(crate) async fn hold(&mut self, count: u32) -> Result<(), Failure> {
+        let rest = self.hands.split_off((count as usize).min(self.hands.len()));
+        let holders = replace(&mut self.hands, rest);
+        self.holders.extend(all(holders, true).await?);
+        Ok(())
+    }
+
+    /// A round that is not measured.
+    pub(crate) async fn warm_up(&mut self) -> Result<(), Failure> {
+        self.play(WARM_UP.min(self.job.workload.seconds / 4)).await.map(drop)
+    }
+
+    /// One round.
+    pub(crate) async fn round(&mut self) -> Result<Vec<Turn>, Failure> {
+        self.play(self.job.workload.seconds).await
+    }
+
+    async fn play(&mut self, time: Duration) -> Result<Vec<Turn>, Failure> {
+        let Workload { hold, .. } = self.job.workload;
+        let (start, mut tasks) = (now(), JoinSet::new());
+        for hand in take(&mut self.hands) {
+            let pace = Pace::of(&self.job.workload, hand.number, start, time);
+            tasks.spawn(hand.work(pace, hold));
+        }
+        let mut turns = Vec::new();
+        let ends = async {
+            while let Some(done) = tasks.join_next().await {
+                let (hand, own) = done??;
+                turns.extend(own);
+                self.hands.push(hand);
+            }
+            Ok::<_, Failure>(())
+        };
+        let late = |_| format!("a round is not over {} s after its end", PATIENCE.as_secs());
+        timeout(time * 2 + PATIENCE, ends).await.map_err(late)??;
+        Ok(turns)
+    }
+
+    /// Gives all back, and disconnects.
+    pub(crate) async fn close(mut self) -> Result<(), Failure> {
+        all(take(&mut self.holders), false).await?;
+        self.hands.clear();
+        for client in self.clients {
+            client.close().await?;
+        }
+        Ok(())
+    }
+}
+
+/// Lets all workers acquire, or release, some of them at once.
+async fn all(hands: Vec<Hand>, acquire: bool) -> Result<Vec<Hand>, Failure> {
+    let (mut waiting, mut tasks, mut done) = (hands.into_iter(), JoinSet::new(), Vec::new());
+    loop {
+        while tasks.len() < AT_ONCE
+            && let Some(mut hand) = waiting.next()
+        {
+            tasks.spawn(async move {
+                match acquire {
+                    true => hand.worker.acquire().await.map(drop)?,
+                    false => hand.worker.release().await?,
+                }
+                Ok::<_, Failure>(hand)
+            });
+        }
+        match tasks.join_next().await {
+            Some(hand) => done.push(hand??),
+            None => return Ok(done),
+        }
+    }
+}
+
+impl Hand {
+    async fn work(mut self, mut pace: Pace, hold: Duration) -> Result<(Self, Vec<Turn>), Failure> {
+        let mut turns = Vec::new();
+        while let Some((scheduled, asked)) = pace.next().await {
+            let token = self.worker.acquire().await?;
+            let granted = now();
+            if !hold.is_zero() {
+                lock_core::Clock::Boot.sleep(hold).await;
+            }
+            let releasing = now();
+            self.worker.release().await?;
+            let (worker, name, shared) = (self.number, self.name, self.shared);
+            let released = now();
+            turns.push(Turn {
+                worker,
+                name,
+                shared,
+                scheduled,
+                asked,
+                granted,
+                releasing,
+                released,
+                token,
+            });
+            // A store in this process answers at once, and one task would keep the thread.
+            consume_budget().await;
+        }
+        Ok((self, turns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::{Figures, Preset, Role, compute, round::Round};
+
+    const STALL: Duration = Duration::from_millis(300);
+
+    /// Grants at once, but for the first time: then the store stands still.
+    #[derive(Clone, Copy)]
+    struct Stalls {
+        done: bool,
+    }
+
+    #[async_trait]
+    impl Contender for Stalls {
+        fn name(&self) -> String {
+            "stalls".into()
+        }
+
+        fn role(&self) -> Role {
+            Role::Usual
+        }
+
+        async fn open(&self, _: &str, _: &Workload) -> Result<Box<dyn Client>, Failure> {
+            Ok(Box::new(*self))
+        }
+    }
+
+    #[async_trait]
+    impl Client for Stalls {
+        async fn worker(&self, _: &str, _: bool) -> Result<Box<dyn Worker>, Failure> {
+            Ok(Box::new(*self))
+        }
+
+        async fn close(self: Box<Self>) -> Result<(), Failure> {
+            Ok(())
+        }
+    }
+
+    #[async_trait]
+    impl Worker for Stalls {
+        async fn acquire(&mut self) -> Result<Option<u64>, Failure> {
+            if !self.done {
+                self.done = true;
+                lock_core::Clock::Boot.sleep(STALL).await;
+            }
+            Ok(None)
+        }
+
+        async fn release(&mut self) -> Result<(), Failure> {
+            Ok(())
+        }
+    }
+
+    /// All who were to ask meanwhile waited for the store, though it was asked once.
+    #[tokio::test]
+    async fn a_store_that_stands_still_shows_in_the_open_loop() {
+        let mut workload = Preset::Uncontended.workload(STALL * 2);
+        workload.rate = Some(1000.0);
+        let job = Job {
+            scheme: "memory".into(),
+            url: String::new(),
+            contender: "stalls".into(),
+            waits: true,
+            prefix: String::new(),
+            workers: 0..1,
+            apart: false,
+            held: 0,
+            workload: workload.clone(),
+        };
+        let mut crew = Crew::open(&Stalls { done: false }, job).await.unwrap();
+        let turns = crew.round().await.unwrap();
+        assert!(turns.len() >= 600, "{} starts", turns.len());
+        let (client_cpu, server_cpu) = (Duration::ZERO, None);
+        let (counted, standing) = Default::default();
+        let round = Round { turns, client_cpu, server_cpu, counted, standing };
+        let mut figures = Figures::default();
+        compute::add(&mut figures, &round, &workload);
+        let Figures { acquire, .. } = figures;
+        assert!(acquire.p99.0[0] >= 250_000.0 && acquire.p999.0[0] >= 250_000.0, "{acquire:?}");
+    }
+}

@@ -1,0 +1,135 @@
+//! Processes that play together.
+
+use std::{process::Stdio, time::Duration};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    process::{Child, ChildStdin, ChildStdout, Command},
+};
+
+use crate::{
+    Failure, Turn,
+    child::{JOB, turn},
+    job::Job,
+};
+
+pub(crate) struct Fleet {
+    members: Vec<Member>,
+}
+
+struct Member {
+    leader: Leader,
+    /// Its end ends the process.
+    orders: ChildStdin,
+    said: Lines<BufReader<ChildStdout>>,
+    /// Memory of each lock that it keeps, in bytes.
+    each: u64,
+}
+
+/// A process with a group of its own: what it has started for its work dies with it.
+struct Leader(Child);
+
+impl Fleet {
+    /// Starts the processes, and returns when all have warmed up. A drop kills them.
+    pub(crate) async fn start(job: &Job) -> Result<Self, Failure> {
+        let parts = (0..job.workload.processes).map(|process| Member::start(&job.part(process)));
+        let mut members = parts.collect::<Result<Vec<_>, Failure>>()?;
+        for member in &mut members {
+            let ready = member.line().await?;
+            let each = ready.strip_prefix("ready ").and_then(|each| each.parse().ok());
+            member.each = each.ok_or_else(|| format!("a process of the fleet says {ready:?}"))?;
+        }
+        Ok(Self { members })
+    }
+
+    /// One round of all: their turns, and the processor time of all.
+    pub(crate) async fn round(&mut self) -> Result<(Vec<Turn>, Duration), Failure> {
+        for member in &mut self.members {
+            member.orders.write_all(b"go\n").await?;
+        }
+        let (mut turns, mut used) = (Vec::new(), Duration::ZERO);
+        for member in &mut self.members {
+            used += member.turns(&mut turns).await?;
+        }
+        Ok((turns, used))
+    }
+
+    /// Memory of each lock that is kept, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        self.members.iter().map(|member| member.each).max().unwrap_or_default()
+    }
+
+    /// Kills all with SIGKILL, with the programs that they have started, and waits until they are gone.
+    pub(crate) async fn kill(&mut self) -> Result<(), Failure> {
+        for member in &mut self.members {
+            member.leader.kill();
+            member.leader.0.wait().await?;
+        }
+        Ok(())
+    }
+
+    /// Lets all disconnect and end.
+    pub(crate) async fn close(self) -> Result<(), Failure> {
+        for Member { mut leader, orders, mut said, .. } in self.members {
+            drop(orders);
+            while let Some(line) = said.next_line().await? {
+                told(&line)?;
+            }
+            leader.0.wait().await?;
+        }
+        Ok(())
+    }
+}
+
+impl Leader {
+    fn kill(&self) {
+        let pid = self.0.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+        // The group may have ended by itself.
+        let _ = pid.map(|pid| kill_process_group(pid, Signal::KILL));
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl Member {
+    fn start(job: &Job) -> Result<Self, Failure> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.env(JOB, serde_json::to_string(job)?);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+        let mut leader = Leader(command.spawn()?);
+        let orders = leader.0.stdin.take().ok_or("a process without stdin")?;
+        let said = leader.0.stdout.take().ok_or("a process without stdout")?;
+        Ok(Self { leader, orders, said: BufReader::new(said).lines(), each: 0 })
+    }
+
+    async fn turns(&mut self, turns: &mut Vec<Turn>) -> Result<Duration, Failure> {
+        loop {
+            let line = self.line().await?;
+            if let Some(nanos) = line.strip_prefix("used ") {
+                return Ok(Duration::from_nanos(nanos.parse()?));
+            }
+            let unknown = || format!("a process of the fleet says {line:?}");
+            turns.push(turn(&line).ok_or_else(unknown)?);
+        }
+    }
+
+    async fn line(&mut self) -> Result<String, Failure> {
+        let line = self.said.next_line().await?;
+        let line = line.ok_or("a process of the fleet has ended before its time")?;
+        told(&line)?;
+        Ok(line)
+    }
+}
+
+/// The reason of a process that cannot go on.
+fn told(line: &str) -> Result<(), Failure> {
+    match line.strip_prefix("failed ") {
+        Some(text) => Err(serde_json::from_str::<String>(text)?.into()),
+        None => Ok(()),
+    }
+}

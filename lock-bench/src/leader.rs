@@ -1,0 +1,180 @@
+//! The leader of three nodes is killed: the time until the next grant.
+
+use std::time::Duration;
+
+use lock_lab::{EtcdCluster, LabError, Network, RedisSentinels, Side, ZooKeeperCluster};
+use tokio::time::timeout;
+
+use crate::{
+    Failure, Figures, Progress, Role, Row, Workload,
+    clock::{SECOND, nanos, now},
+    compute,
+    contender::{Client, Worker, all},
+    place::Place,
+    stage::Stage,
+};
+
+const LIMIT: Duration = Duration::from_secs(60);
+/// Between two attempts while there is no leader.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Three nodes that are one store.
+enum Nodes {
+    Etcd(EtcdCluster),
+    ZooKeeper(ZooKeeperCluster),
+    Redis(RedisSentinels),
+}
+
+/// From where clients reach the nodes.
+enum Way<'a> {
+    Network(Side),
+    Loopback(&'a Place),
+}
+
+/// A worker that can move to another thread and back.
+struct Asking {
+    worker: Box<dyn Worker>,
+    client: Box<dyn Client>,
+}
+
+/// Whether there are three nodes of this store in the lab.
+pub(crate) fn is_played(scheme: &str) -> bool {
+    ["etcd", "zookeeper", "redis"].contains(&scheme)
+}
+
+/// A row per store that has a leader.
+pub(crate) async fn rows(stage: &Stage<'_>, workload: &Workload) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    for store in stage.stores.iter().filter(|store| is_played(store.target.scheme)) {
+        let label = &store.target.label;
+        match row(stage, store.target.scheme, label, workload).await {
+            Ok(row) => rows.push(row),
+            Err(failure) => stage.failed(&format!("{label}, distlock, leader"), failure)?,
+        }
+    }
+    Ok(rows)
+}
+
+async fn row(
+    stage: &Stage<'_>,
+    scheme: &str,
+    label: &str,
+    workload: &Workload,
+) -> Result<Row, Failure> {
+    let (nodes, way) = start(scheme, &stage.place).await?;
+    let mut asking = connect(&way, nodes.url(), workload.clone()).await?;
+    let mut figures = Figures::default();
+    for _ in 0..stage.options.rounds {
+        (stage.progress)(Progress::Begins("leader", label, "distlock"));
+        // Also gets over the change before.
+        asking = next_grant(&way, asking).await?.0;
+        let leader = nodes.leader().await?;
+        let killed = now();
+        nodes.kill(leader);
+        let (again, granted) = next_grant(&way, asking).await?;
+        asking = again;
+        let time = granted.saturating_sub(killed);
+        compute::add_time(&mut figures, time);
+        (stage.progress)(Progress::Ended(SECOND as f64 / time.max(1) as f64));
+        nodes.mend(leader).await?;
+    }
+    way.run(asking.client.close()).await??;
+    Ok(Row {
+        store: label.to_owned(),
+        contender: "distlock".to_owned(),
+        role: Role::Distlock,
+        figures,
+        ratio: None,
+        second: Vec::new(),
+    })
+}
+
+/// Redis needs no network: its nodes are on 127.0.0.1.
+async fn start<'a>(scheme: &str, place: &'a Place) -> Result<(Nodes, Way<'a>), Failure> {
+    if scheme == "redis" {
+        return Ok((Nodes::Redis(RedisSentinels::start().await?), Way::Loopback(place)));
+    }
+    let network = Network::new()?;
+    let nodes = match scheme {
+        "etcd" => Nodes::Etcd(EtcdCluster::start(&network).await?),
+        _ => Nodes::ZooKeeper(ZooKeeperCluster::start(&network).await?),
+    };
+    Ok((nodes, Way::Network(network.side()?)))
+}
+
+async fn connect(way: &Way<'_>, url: String, workload: Workload) -> Result<Asking, Failure> {
+    way.run(async move {
+        let client = all::distlock().open(&url, &workload).await?;
+        let worker = client.worker("distlock-bench/leader", false).await?;
+        Ok::<_, Failure>(Asking { worker, client })
+    })
+    .await?
+}
+
+/// Asks until there is a grant, and gives the lock back. Errors are expected while nobody leads.
+async fn next_grant(way: &Way<'_>, mut asking: Asking) -> Result<(Asking, u64), Failure> {
+    way.run(async move {
+        let end = now() + nanos(LIMIT);
+        while now() < end {
+            if let Ok(Ok(_)) = timeout(LIMIT, asking.worker.acquire()).await {
+                let granted = now();
+                // A lock that cannot be given back now ends with its TTL.
+                let _ = asking.worker.release().await;
+                return Ok::<_, Failure>((asking, granted));
+            }
+            lock_core::Clock::Boot.sleep(PAUSE).await;
+        }
+        Err(format!("no grant within {} s after the leader's death", LIMIT.as_secs()).into())
+    })
+    .await?
+}
+
+impl Way<'_> {
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Failure> {
+        match self {
+            Self::Network(side) => Ok(side.run(work).await),
+            Self::Loopback(place) => place.run(work).await,
+        }
+    }
+}
+
+impl Nodes {
+    fn url(&self) -> String {
+        match self {
+            Self::Etcd(cluster) => cluster.url(),
+            Self::ZooKeeper(cluster) => cluster.url(),
+            Self::Redis(sentinels) => sentinels.url(),
+        }
+    }
+
+    async fn leader(&self) -> Result<usize, LabError> {
+        match self {
+            Self::Etcd(cluster) => cluster.leader().await,
+            Self::ZooKeeper(cluster) => cluster.leader().await,
+            Self::Redis(sentinels) => sentinels.primary().await,
+        }
+    }
+
+    fn kill(&self, node: usize) {
+        match self {
+            Self::Etcd(cluster) => cluster.node(node).kill(),
+            Self::ZooKeeper(cluster) => cluster.node(node).kill(),
+            Self::Redis(sentinels) => sentinels.node(node).kill(),
+        }
+    }
+
+    /// Starts a killed node again, and waits until another one may be killed.
+    async fn mend(&self, node: usize) -> Result<(), LabError> {
+        match self {
+            Self::Etcd(cluster) => cluster.node(node).restart().await,
+            Self::ZooKeeper(cluster) => cluster.node(node).restart().await,
+            Self::Redis(sentinels) => {
+                sentinels.node(node).restart().await?;
+                sentinels.await_replicas().await
+            }
+        }
+    }
+}

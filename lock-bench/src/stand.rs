@@ -1,0 +1,116 @@
+//! One contender on one store, ready for rounds.
+
+use std::sync::Arc;
+
+use crate::{
+    Failure, Role, Turn,
+    contender::Contender,
+    cores,
+    counted::{Counted, Standing, counters},
+    cpu,
+    crew::Crew,
+    fleet::Fleet,
+    job::Job,
+    place::Place,
+    round::Round,
+    target::Target,
+};
+
+pub(crate) struct Stand<'a> {
+    target: &'a Target,
+    place: &'a Place,
+    role: Role,
+    workers: Workers,
+    standing: Standing,
+}
+
+enum Workers {
+    /// Tasks of this process. `None` while they play, and after a failure.
+    Here(Option<Box<Crew>>),
+    Fleet(Fleet),
+}
+
+impl<'a> Stand<'a> {
+    /// Connects, and warms up.
+    pub(crate) async fn open(
+        target: &'a Target,
+        contender: &Arc<dyn Contender>,
+        place: &'a Place,
+        job: Job,
+    ) -> Result<Self, Failure> {
+        let before = counters(target.server()).await?;
+        let role = contender.role();
+        let workers = if job.workload.processes > 1 || job.held > 0 {
+            Workers::Fleet(Fleet::start(&job).await?)
+        } else {
+            let contender = contender.clone();
+            let ready = async move {
+                let mut crew = Crew::open(&*contender, job).await?;
+                crew.warm_up().await?;
+                Ok::<_, Failure>(Box::new(crew))
+            };
+            Workers::Here(Some(place.run(ready).await??))
+        };
+        let standing = match before.zip(counters(target.server()).await?) {
+            Some((before, now)) => Standing::since(target.scheme, &before, &now),
+            None => Standing::default(),
+        };
+        if let Some(server) = target.server() {
+            // PostgreSQL has a process for each connection.
+            cores::keep_server(server.pid())?;
+        }
+        Ok(Self { target, place, role, workers, standing })
+    }
+
+    /// One round.
+    pub(crate) async fn round(&mut self) -> Result<Round, Failure> {
+        let server = self.target.server();
+        let before = counters(server).await?;
+        let used = server.map(|server| cpu::server(server.pid()));
+        let (mut turns, client_cpu) = match &mut self.workers {
+            Workers::Fleet(fleet) => fleet.round().await?,
+            Workers::Here(crew) => {
+                let used = cpu::clients();
+                let turns = here(self.place, crew).await?;
+                (turns, cpu::clients().saturating_sub(used))
+            }
+        };
+        let now = server.map(|server| cpu::server(server.pid()));
+        let server_cpu = now.zip(used).map(|(now, then)| now.saturating_sub(then));
+        let counted = match before.zip(counters(server).await?) {
+            Some((before, now)) => Counted::of(self.target.scheme, self.role, &now.since(&before)),
+            None => Counted::default(),
+        };
+        // Those of each worker are in order already, which a stable sort makes use of.
+        turns.sort_by_key(|turn| turn.granted);
+        Ok(Round { turns, client_cpu, server_cpu, counted, standing: self.standing })
+    }
+
+    /// Memory of each lock that is kept, in bytes. `None` if none is.
+    pub(crate) fn memory(&self) -> Option<u64> {
+        match &self.workers {
+            Workers::Fleet(fleet) => Some(fleet.memory()),
+            Workers::Here(_) => None,
+        }
+    }
+
+    /// Disconnects.
+    pub(crate) async fn close(self) -> Result<(), Failure> {
+        match self.workers {
+            Workers::Fleet(fleet) => fleet.close().await,
+            Workers::Here(Some(crew)) => self.place.run(crew.close()).await?,
+            Workers::Here(None) => Ok(()),
+        }
+    }
+}
+
+async fn here(place: &Place, crew: &mut Option<Box<Crew>>) -> Result<Vec<Turn>, Failure> {
+    let mut playing = crew.take().ok_or("the workers have failed before")?;
+    let work = async move {
+        let turns = playing.round().await;
+        (playing, turns)
+    };
+    let (played, turns) = place.run(work).await?;
+    *crew = Some(played);
+    turns
+}

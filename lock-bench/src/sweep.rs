@@ -1,0 +1,199 @@
+//! How a cost grows.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    Failure, Options, Preset, Progress, Ratio, Role, Rounds, Sweep, SweepPoint, Workload, compute,
+    contender::Contender,
+    counted::{Counted, counters},
+    job::Job,
+    stage::{Stage, Store},
+    stand::Stand,
+};
+
+/// What can change.
+const OVER: [&str; 5] = ["names", "workers", "processes", "held", "ttl"];
+/// The greatest number that can be asked for.
+const MOST: f64 = 1_000_000.0;
+/// The locks that a sweep of TTLs keeps.
+const KEPT: u32 = 100;
+/// For how long requests are counted while nothing changes: a client renews by then.
+const IDLE: Duration = Duration::from_secs(5);
+
+/// Refuses a sweep that cannot be played.
+pub(crate) fn check(options: &Options) -> Result<(), Failure> {
+    let Some((over, values)) = &options.sweep else { return Ok(()) };
+    if !OVER.contains(&over.as_str()) {
+        let known = OVER.join(", ");
+        return Err(format!("unknown sweep {over:?}; known are {known}").into());
+    }
+    if values.is_empty() {
+        return Err(format!("the sweep of {over} has no value").into());
+    }
+    let fits =
+        |value: &&f64| (1.0..=MOST).contains(*value) && (over == "ttl" || value.fract() == 0.0);
+    if let Some(value) = values.iter().find(|value| !fits(value)) {
+        return Err(format!("{over} = {value}; a sweep has whole numbers from 1 to {MOST}").into());
+    }
+    values.iter().try_for_each(|value| Ok(load(options, over, *value).check()?))
+}
+
+/// How many points a sweep will have.
+pub(crate) fn points(stage: &Stage<'_>) -> usize {
+    let Some((over, values)) = &stage.options.sweep else { return 0 };
+    let of_store = |store: &Store| who(store, over).len() * values.len();
+    stage.stores.iter().map(of_store).sum()
+}
+
+pub(crate) async fn play(stage: &Stage<'_>) -> Result<Vec<Sweep>, Failure> {
+    let Some((over, values)) = &stage.options.sweep else { return Ok(Vec::new()) };
+    let mut sweeps = Vec::new();
+    for store in &stage.stores {
+        for contender in who(store, over) {
+            let label = &store.target.label;
+            let mut points = Vec::new();
+            for value in values {
+                match point(stage, store, contender, over, *value).await {
+                    Ok(point) => points.push(point),
+                    Err(failure) => {
+                        // What the store admits no more of, it admits no more of later either.
+                        let what = format!("{label}, {}, {over} = {value}", contender.name());
+                        stage.failed(&what, failure)?;
+                        break;
+                    }
+                }
+            }
+            if !points.is_empty() {
+                sweeps.push(sweep(over, label, contender, points));
+            }
+        }
+    }
+    Ok(sweeps)
+}
+
+fn sweep(over: &str, store: &str, by: &Arc<dyn Contender>, points: Vec<SweepPoint>) -> Sweep {
+    let usable = points.iter().filter(|point| point.rate > 0.0);
+    let times: Vec<_> = usable.map(|point| (point.value, 1.0 / point.rate)).collect();
+    Sweep {
+        over: over.to_owned(),
+        store: store.to_owned(),
+        contender: by.name(),
+        exponent: compute::exponent(&times),
+        points,
+    }
+}
+
+/// distlock and the floor; distlock alone where locks are kept, and where a store is one process.
+fn who<'a>(store: &'a Store, over: &str) -> Vec<&'a Arc<dyn Contender>> {
+    let (keeps, target) = (["held", "ttl"].contains(&over), &store.target);
+    let fits = |contender: &&Arc<dyn Contender>| match contender.role() {
+        Role::Distlock => over != "processes" || target.has_processes(),
+        Role::FloorLeast => !keeps && (over != "processes" || target.has_processes()),
+        _ => false,
+    };
+    store.contenders.iter().filter(fits).collect()
+}
+
+/// The load of one point.
+fn load(options: &Options, over: &str, value: f64) -> Workload {
+    let base = options.custom.clone();
+    let is_ours = base.is_none();
+    let mut load = base.unwrap_or_else(|| Preset::Uncontended.workload(options.seconds));
+    // A whole number up to `MOST`.
+    let count = value as u32;
+    match over {
+        "names" => (load.names, load.workers) = (count, count),
+        "workers" => load.workers = count,
+        "processes" => {
+            load.processes = count;
+            load.workers = if is_ours { count.saturating_mul(4) } else { load.workers.max(count) };
+        }
+        // One more takes turns beside those that are kept.
+        "held" => (load.names, load.workers, load.processes) = (count + 1, count + 1, 1),
+        _ => {
+            load.ttl = Some(Duration::from_secs_f64(value));
+            (load.names, load.workers, load.processes) = (KEPT + 1, KEPT + 1, 1);
+        }
+    }
+    load
+}
+
+async fn point(
+    stage: &Stage<'_>,
+    store: &Store,
+    contender: &Arc<dyn Contender>,
+    over: &str,
+    value: f64,
+) -> Result<SweepPoint, Failure> {
+    let workload = load(stage.options, over, value);
+    let held = if ["held", "ttl"].contains(&over) { workload.workers - 1 } else { 0 };
+    let job = stage.job(store, &**contender, &workload);
+    let job = Job { held, apart: over == "workers", ..job };
+    let mut stand = Stand::open(&store.target, contender, &stage.place, job).await?;
+    let idle_requests = if held > 0 { idle(store).await? } else { None };
+    let mut rates = Vec::new();
+    for _ in 0..stage.options.rounds {
+        (stage.progress)(Progress::Begins(over, &store.target.label, &contender.name()));
+        let rate = compute::rate(&stand.round().await?.turns);
+        (stage.progress)(Progress::Ended(rate));
+        rates.push(rate);
+    }
+    let memory = stand.memory().filter(|bytes| *bytes > 0).map(|bytes| bytes as f64);
+    stand.close().await?;
+    let rate = Ratio::of(&Rounds(rates)).map_or(0.0, |rate| rate.median);
+    Ok(SweepPoint { value, rate, memory, idle_requests })
+}
+
+/// Requests per second while nothing changes. `None` where no server counts.
+async fn idle(store: &Store) -> Result<Option<f64>, Failure> {
+    let target = &store.target;
+    let Some(before) = counters(target.server()).await? else { return Ok(None) };
+    lock_core::Clock::Boot.sleep(IDLE).await;
+    let Some(now) = counters(target.server()).await? else { return Ok(None) };
+    let counted = Counted::of(target.scheme, Role::Distlock, &now.since(&before));
+    Ok(counted.requests.map(|count| count as f64 / IDLE.as_secs_f64()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(over: &str, values: &[f64]) -> Options {
+        Options {
+            stores: Vec::new(),
+            lab: false,
+            presets: Vec::new(),
+            custom: None,
+            seconds: Duration::from_secs(1),
+            rounds: 3,
+            sweep: Some((over.to_owned(), values.to_vec())),
+            alone: false,
+            command: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_swept_is_refused_with_what_can() {
+        for (over, values, told) in [
+            ("colours", vec![1.0], "names, workers, processes, held, ttl"),
+            ("names", vec![], "no value"),
+            ("names", vec![1.5], "1.5"),
+            ("held", vec![0.0], "from 1 to 1000000"),
+            ("ttl", vec![f64::NAN], "NaN"),
+        ] {
+            let refused = check(&of(over, &values)).unwrap_err().to_string();
+            assert!(refused.contains(told), "{refused}");
+        }
+        assert!(check(&of("ttl", &[2.5])).is_ok());
+    }
+
+    #[test]
+    fn each_point_changes_what_is_swept() {
+        let load = |over, value| load(&of(over, &[value]), over, value);
+        assert_eq!(load("names", 8.0).workers, 8);
+        assert_eq!((load("workers", 8.0).workers, load("workers", 8.0).names), (8, 1));
+        assert_eq!((load("processes", 8.0).workers, load("processes", 8.0).processes), (32, 8));
+        assert_eq!(load("held", 8.0).workers, 9);
+        assert_eq!(load("ttl", 8.0).ttl, Some(Duration::from_secs(8)));
+    }
+}

@@ -1,0 +1,103 @@
+//! A store of a run.
+
+use distlock::{STORES, Store, StoreUrl};
+use lock_lab::{AnyServer, AnyStore, Etcd, LabError, MariaDb, Postgres, Redis, Server, ZooKeeper};
+
+use crate::{Failure, Options, cores};
+
+pub(crate) struct Target {
+    /// Its name in the report.
+    pub label: String,
+    /// Its scheme in the list of stores.
+    pub scheme: &'static str,
+    pub url: String,
+    /// Whether distlock has it for itself: no bare client knows this deployment.
+    pub is_deployment: bool,
+    /// The store, if it is ours. A drop ends it.
+    own: Option<AnyStore>,
+}
+
+impl Target {
+    pub(crate) fn server(&self) -> Option<&Server> {
+        self.own.as_ref().and_then(AnyStore::server)
+    }
+
+    /// Whether it excludes processes.
+    pub(crate) fn has_processes(&self) -> bool {
+        self.scheme != "memory"
+    }
+
+    /// The stores of a run, and a sentence for each that is missing.
+    pub(crate) async fn all(options: &Options) -> Result<(Vec<Self>, Vec<String>), Failure> {
+        let (mut found, mut missing): (Vec<Self>, _) = (Vec::new(), Vec::new());
+        // In the lab a scheme alone stands for a private server.
+        let is_private = |store: &&String| options.lab && !store.contains(':');
+        for url in options.stores.iter().filter(|store| !is_private(store)) {
+            let mut target = Self::in_use(url)?;
+            let same = found.iter().filter(|other| other.scheme == target.scheme).count();
+            if same > 0 {
+                target.label = format!("{}-{}", target.scheme, same + 1);
+            }
+            found.push(target);
+        }
+        let named: Vec<_> = options.stores.iter().filter(is_private).collect();
+        let named = named.into_iter().map(|scheme| known(scheme)).collect::<Result<Vec<_>, _>>()?;
+        let private = STORES.iter().filter(|store| match options.lab {
+            true => named.is_empty() || named.contains(store),
+            false => options.stores.is_empty() && store.port.is_none(),
+        });
+        for store in private {
+            if !store.compiled_in {
+                let Store { scheme, feature, .. } = store;
+                missing.push(format!("{scheme} is not compiled in; build with feature {feature}"));
+                continue;
+            }
+            match Self::private(store.scheme).await {
+                Ok(target) => found.push(target),
+                Err(error) => missing.push(error.to_string()),
+            }
+        }
+        match found.is_empty() {
+            true => Err(format!("no store to measure: {}", missing.join("; ")).into()),
+            false => Ok((found, missing)),
+        }
+    }
+
+    fn in_use(url: &str) -> Result<Self, Failure> {
+        let scheme = StoreUrl::parse(url)?.scheme().to_owned();
+        let store = known(&scheme)?;
+        let is_deployment = scheme != store.scheme && !store.aliases.contains(&scheme.as_str());
+        let (label, url) = (scheme, url.to_owned());
+        Ok(Self { label, scheme: store.scheme, url, is_deployment, own: None })
+    }
+
+    async fn private(scheme: &'static str) -> Result<Self, Failure> {
+        let own = match scheme {
+            "memory" | "sqlite" => AnyStore::open_in_memory(scheme).await,
+            _ => AnyStore::Server(Box::new(start(scheme).await?)),
+        };
+        if let Some(server) = own.server() {
+            cores::keep_server(server.pid())?;
+        }
+        let (label, url) = (scheme.to_owned(), own.url());
+        Ok(Self { label, scheme, url, is_deployment: false, own: Some(own) })
+    }
+}
+
+fn known(scheme: &str) -> Result<&'static Store, Failure> {
+    Store::of_scheme(scheme).ok_or_else(|| {
+        let known: Vec<_> = STORES.iter().map(|store| store.scheme).collect();
+        format!("unknown store {scheme:?}; known are {}", known.join(", ")).into()
+    })
+}
+
+/// Starts a server with its data in memory, so that no disk decides its speed.
+async fn start(scheme: &str) -> Result<AnyServer, LabError> {
+    Ok(match scheme {
+        "etcd" => AnyServer::Etcd(Etcd::builder().in_memory().start().await?),
+        "redis" => AnyServer::Redis(Redis::builder().in_memory().start().await?),
+        "zookeeper" => AnyServer::ZooKeeper(ZooKeeper::builder().in_memory().start().await?),
+        "postgres" => AnyServer::Postgres(Postgres::builder().in_memory().start().await?),
+        _ => AnyServer::MariaDb(MariaDb::builder().in_memory().start().await?),
+    })
+}

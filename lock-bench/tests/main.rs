@@ -1,0 +1,4 @@
+//! The report as a page, and the documents that are made of it.
+
+mod docs;
+mod html;
