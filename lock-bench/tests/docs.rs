@@ -9,7 +9,7 @@ use lock_bench::{
 
 use crate::html::played;
 
-const COMMAND: &str = "cargo run -p distlock-bench --example docs -- docs/speed/report.json";
+const COMMAND: &str = "cargo run -p distlock-bench --example speed -- docs/speed/report.json";
 
 #[test]
 fn the_documents_match_the_report() -> Result<(), Failure> {
