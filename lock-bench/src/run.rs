@@ -16,8 +16,8 @@ use crate::{
     sweep,
 };
 
-/// How many turns a timeline has at the most.
-const SHOWN: usize = 2000;
+/// How many turns a timeline has at the most: more would be a grey block.
+const SHOWN: usize = 240;
 
 /// Runs a benchmark.
 ///

@@ -32,7 +32,7 @@ async fn the_page_has_every_contender_and_loads_nothing() -> Result<(), Failure>
             assert!(page.contains(&row.contender), "no {}", row.contender);
         }
     }
-    for told in ["hand-overs of one second", "time over names", "Read this before you believe"] {
+    for told in ["hand-overs in a row", "time over names", "Read this before you believe"] {
         assert!(page.contains(told), "{told:?} is not in the page");
     }
     for one in ["http://", "https://", "src=", "@import", "url(http"] {

@@ -9,8 +9,6 @@ use super::words::{median, role};
 
 /// The rows of a drawing's data that are shown.
 pub(super) const SHOWN: usize = 24;
-/// The most hand-overs of a timeline: more would be a grey block.
-const TURNS: usize = 240;
 
 pub(super) fn all(section: &Section) -> Markup {
     let mut drawn = rates(section);
@@ -77,12 +75,11 @@ fn tails(
     (!rows.is_empty()).then(|| (title.into(), Drawing::Tails { y: "µs".into(), rows }))
 }
 
-/// The begin of a row's second of hand-overs, a lane per worker.
+/// The hand-overs of at most a second, a lane per worker.
 fn second(row: &Row) -> Option<(String, Drawing)> {
     let mut turns = row.second.clone();
     turns.sort_by_key(|turn| turn.granted);
-    let (all, start) = (turns.len(), turns.first()?.granted);
-    turns.truncate(TURNS);
+    let start = turns.first()?.granted;
     let until = ms(turns.iter().map(|turn| turn.released).max()?, start);
     let mut workers: Vec<u32> = turns.iter().map(|turn| turn.worker).collect();
     workers.sort_unstable();
@@ -93,8 +90,7 @@ fn second(row: &Row) -> Option<(String, Drawing)> {
         Lane { client: format!("worker {worker}"), spans, marks: Vec::new() }
     });
     let lanes = lanes.collect();
-    let part = if all > TURNS { format!("the first {TURNS}") } else { all.to_string() };
-    let title = format!("{}, {}: {part} hand-overs of one second", row.store, row.contender);
+    let title = format!("{}, {}: {} hand-overs in a row", row.store, row.contender, turns.len());
     let timeline = Timeline { lanes, until, ..Timeline::default() };
     Some((title, Drawing::Timeline(timeline)))
 }

@@ -239,7 +239,7 @@ mod alone {
         let proxy = lock_lab::Proxy::start(server.addr()).await.unwrap();
         let store = server.url_via(&proxy);
         let load = format!("--store {store} --preset uncontended --alone --seconds 0.6 --json");
-        let usual = Duration::from_millis(20);
+        let usual = Duration::from_millis(40);
         let run = async |delay: Duration, line: String| {
             proxy.delay(delay);
             let run = move || bench(&Place::new(), &line);
