@@ -8,7 +8,8 @@ use lock_lab::{Authority, Redis};
 use crate::lab::{bounded::bounded, majority::*, until, within};
 
 /// The rights that the documentation names.
-const RIGHTS: &str = "~app:* ~{app:* -@all +@read +@write -@dangerous +@scripting +@connection +info";
+const RIGHTS: &str =
+    "~app:* ~{app:* -@all +@read +@write -@dangerous +@scripting +@connection +info";
 
 async fn on_all(five: &Five, command: &str) {
     for node in five.nodes.iter() {

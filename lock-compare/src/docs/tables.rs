@@ -5,9 +5,7 @@ use lock_report::{
     number,
 };
 
-use crate::{
-    Cell, Choice, ClaimText, Report, Store, Verdict, html::id, outcome::TWO_MARKS,
-};
+use crate::{Cell, Choice, ClaimText, Report, Store, Verdict, html::id, outcome::TWO_MARKS};
 
 use super::Language;
 
