@@ -72,8 +72,8 @@ pub(crate) fn load(section: &Section) -> String {
             format!(
                 "One process holds a lock with a TTL of {ttl}, and another one waits. Half a \
                  second later the first is killed; {count} rounds. Where the TTL ends a dead \
-                 holder's lock, the time is the rest of this TTL. What ends with its connection or \
-                 its process is free at once."
+                 holder's lock, this TTL makes the time. What ends with its connection or its \
+                 process is free at once."
             )
         }
         Ok(Preset::Leader) => format!(
