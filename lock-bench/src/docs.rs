@@ -9,7 +9,7 @@ use lock_report::{Document, fill};
 
 use crate::{
     Failure, Report,
-    html::{answers, beliefs, html, summary},
+    html::{answers, beliefs, html, load, summary},
 };
 
 /// Returns the documents made from a report: `report.html` beside it, and the page `<folder>.md`
@@ -33,7 +33,7 @@ pub fn documents(report: &Path) -> Result<Vec<Document>, Failure> {
 /// - `run`: the origin of the figures,
 /// - `belief`: what to know before one believes a lock benchmark,
 /// - `answers`: the questions that a report answers at its top,
-/// - `preset NAME`: the figures of a preset.
+/// - `preset NAME`: the load of a preset, and its figures.
 pub fn filled(page: &str, report: &Report) -> Result<String, Failure> {
     fill::<Failure>(page, |what| generated(what, report))
 }
@@ -47,7 +47,8 @@ fn generated(what: &str, report: &Report) -> Result<String, Failure> {
         ["preset", name] => {
             let section = report.sections.iter().find(|section| section.preset == *name);
             let section = section.ok_or_else(|| format!("the report has no preset {name:?}"))?;
-            Ok(format!("{}\n\n{}", section.models, summary(section).markdown()))
+            let table = summary(section).markdown();
+            Ok(format!("{} {}\n\n{table}", section.models, load(section)))
         }
         _ => Err(format!("unknown block {what:?}; known are run, belief, answers and preset NAME")
             .into()),

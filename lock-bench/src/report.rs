@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lock_report::Machine;
 use serde::{Deserialize, Serialize};
 
-use crate::{Figures, Role, Rounds, Workload};
+use crate::{Figures, Preset, Role, Rounds, Workload};
 
 /// All figures of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -48,6 +48,13 @@ pub struct Section {
     pub workload: Workload,
     /// A row per store and contender, distlock first on each store.
     pub rows: Vec<Row>,
+}
+
+impl Section {
+    /// Whether its rows have the time from a kill to the next grant, and nothing else.
+    pub(crate) fn is_outage(&self) -> bool {
+        self.preset.parse::<Preset>().is_ok_and(Preset::needs_lab)
+    }
 }
 
 /// One contender on one store.

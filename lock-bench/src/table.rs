@@ -33,14 +33,16 @@ const COSTS: [Column; 8] = [
 ];
 const GROWTH: [Column; 4] =
     [("", 12), ("per s", 6), ("KiB per\nheld lock", 9), ("idle re-\nquests/s", 9)];
+/// Of a killed holder or leader.
+const OUTAGE: [Column; 2] = [("", 40), ("next\ngrant ms", 8)];
 
 /// What the columns of all sections mean.
 const LEGEND: &str = "Each figure is the median of the rounds. `per s` counts acquisitions, and \
-    `ratio` divides them by distlock's of the same rounds, with the least and the greatest round. \
-    p50 to max are times to acquire, `hand-over` is the p50 from a release to the next grant. \
-    Requests, wakes and processor time are per acquisition; `share of turns` is the least and the \
-    most of a worker, 1 for an even share; `overtook` counts grants that were out of order. `-` was \
-    not told.";
+    `ratio` is the median of the rounds' ratios to distlock, with the least and the greatest. p50 \
+    to max are times to acquire, `hand-over` is the p50 from a release to the next grant of a \
+    worker that waited. Requests, wakes and processor time are per acquisition; `share of turns` \
+    is the least and the most of a worker, 1 for an even share; `overtook` counts grants that were \
+    out of the order in which workers asked; `next grant` counts from the kill. `-` was not told.";
 
 /// The report as text: per section its load and two tables, then how it was measured.
 pub fn table(report: &Report) -> String {
@@ -52,11 +54,18 @@ pub fn table(report: &Report) -> String {
 }
 
 fn section(section: &Section) -> String {
-    let speed = grid(&SPEED, by_store(&section.rows, speed));
-    let costs = grid(&COSTS, by_store(&section.rows, costs));
+    let rows = &section.rows;
+    let grids = if section.is_outage() {
+        vec![grid(&OUTAGE, by_store(rows, outage))]
+    } else {
+        vec![grid(&SPEED, by_store(rows, speed)), grid(&COSTS, by_store(rows, costs))]
+    };
     let heading = prose(&format!("{}: {}", section.preset, section.models));
-    [heading, prose(&load(&section.workload)), String::new(), speed, String::new(), costs]
-        .join("\n")
+    let mut parts = vec![heading, prose(&load(&section.workload))];
+    for lines in grids {
+        parts.extend([String::new(), lines]);
+    }
+    parts.join("\n")
 }
 
 fn load(load: &Workload) -> String {
@@ -106,6 +115,11 @@ fn costs(row: &Row) -> Vec<String> {
         }),
         fairness.map_or_else(unknown, |fairness| median(&fairness.out_of_order)),
     ]
+}
+
+fn outage(row: &Row) -> Vec<String> {
+    let times = row.figures.handover.as_ref();
+    vec![contender(row), times.map_or_else(unknown, |times| milliseconds(&times.p50))]
 }
 
 fn contender(row: &Row) -> String {

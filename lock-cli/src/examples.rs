@@ -134,7 +134,7 @@ pub(crate) const BENCH: &str = "\
 Examples:
   distlock bench                                     memory and SQLite, in ten seconds
   distlock bench --lab --preset all --quick --report report.html
-  distlock bench --store redis://10.0.0.5 --workers 64 --names 64 --rate 500
+  distlock bench --store redis://10.0.0.5 --workers 16 --names 16 --rate 500
   distlock bench --lab --sweep workers=1,10,100      how the cost grows
   distlock bench --json > before.json                and after a change:
   distlock bench --against before.json

@@ -10,6 +10,7 @@ mod way;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::way::MOST_APART;
 use crate::{Failure, Workload};
 
 /// What a contender stands for.

@@ -12,7 +12,7 @@ use crate::{Failure, Kind, Role, Workload};
 /// The TTL of a URL that sets none.
 const TTL: Duration = Duration::from_secs(15);
 /// The most workers that get something of their own each.
-const MOST: u32 = 64;
+pub(crate) const MOST_APART: u32 = 64;
 /// The options of a URL with a login that is not in the URL.
 const ELSEWHERE: [&str; 4] = ["user_file", "user_env", "password_file", "password_env"];
 
@@ -69,9 +69,10 @@ impl Contender for Way {
         if workload.kind != Kind::Exclusive {
             return Err(format!("{} has no {}", self.name, workload.kind).into());
         }
-        if let Some(each) = self.each.filter(|_| workload.workers > MOST) {
+        let workers = workload.workers;
+        if let Some(each) = self.each.filter(|_| workers > MOST_APART) {
             return Err(
-                format!("{each} for each of {} workers: {MOST} at most", workload.workers).into()
+                format!("{each} for each of {workers} workers: {MOST_APART} at most").into()
             );
         }
         let url = simple(url)?;

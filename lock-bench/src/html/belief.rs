@@ -2,20 +2,34 @@
 
 use maud::{Markup, html};
 
-const POINTS: [(&str, &str); 7] = [
+const POINTS: [(&str, &str); 10] = [
     (
         "Hand-over",
         "the time from the begin of a release to the next grant of the same name. While many want \
-         a name, it alone limits how often the name can be held. An acquire of a name that nobody \
-         else wants says what asking costs, and nothing about waiting.",
+         a name, it alone limits how often the name can be held. It leaves out a worker that takes \
+         the lock again itself. An acquire of a name that nobody else wants says what asking \
+         costs, and nothing about waiting.",
     ),
     (
         "Unfair locks score high",
         "a worker that has just released is awake, with its connection open. If it may take the \
          lock again before any waiter hears of the release, there is no hand-over at all: \
          throughput is great, and the others wait without bound. Read a rate together with the \
-         least and most turns of a worker (1 is an even share), the grants out of order, and \
-         p99 / p50 of the waits.",
+         least and most turns of a worker (1 is an even share) and the grants out of order. p99 / \
+         p50 of the waits does not show it: a worker without a turn has no wait that counts.",
+    ),
+    (
+        "Out of order",
+        "a grant counts if its worker asked after an earlier grant, while another one that had \
+         asked before that grant was still waiting. The time of asking is read before the request \
+         is sent, and a store orders requests as they reach it: those that pass each other on \
+         their way count, though the store keeps its order.",
+    ),
+    (
+        "Wakes",
+        "the events that the server sent. A release lets one waiter in. On etcd the watch of each \
+         process that waits hears each change of the name, so that four processes make four wakes \
+         of it.",
     ),
     (
         "Closed loop",
@@ -32,7 +46,8 @@ const POINTS: [(&str, &str); 7] = [
         "Floors",
         "the bare client, with the least requests and with as many keys as distlock touches. They \
          do not wait, renew or keep an order, and each worker has a name of its own: the distance \
-         to them is the price of the promises and, where many want one name, of waiting.",
+         to them is the price of the promises and, where many want one name, of waiting. By noise, \
+         a floor may be slower than distlock.",
     ),
     (
         "One machine",
@@ -41,9 +56,13 @@ const POINTS: [(&str, &str); 7] = [
     ),
     (
         "Noise",
-        "a figure is the median of the rounds. A ratio is made of rounds that were played beside \
-         each other, and stands with its least and greatest. Figures whose intervals overlap are \
-         the same.",
+        "a figure is the median of the rounds. A ratio is the median of the ratios of rounds that \
+         were played beside each other, so it may differ from the ratio of two rates; its least \
+         and greatest stand with it. Figures whose intervals overlap are the same.",
+    ),
+    (
+        "A dash (–)",
+        "there is no such figure: nobody waited, or neither the client nor the server counts it.",
     ),
 ];
 

@@ -12,7 +12,7 @@ use maud::{Markup, html};
 
 use crate::{Report, Section};
 
-pub(crate) use self::{answers::answers, belief::beliefs, table::summary};
+pub(crate) use self::{answers::answers, belief::beliefs, table::summary, words::load};
 
 const TITLE: &str = "Distributed locks: what they cost";
 
@@ -25,7 +25,7 @@ pub fn html(report: &Report) -> String {
         main {
             (section("answers", "Three answers", answers::cards(report)))
             (section("belief", "Read this before you believe a lock benchmark", belief::points()))
-            @for part in &report.sections { (section(&part.preset, &part.preset, load(part))) }
+            @for part in &report.sections { (section(&part.preset, &part.preset, preset(part))) }
             @if !report.sweeps.is_empty() {
                 (section("sweeps", "How costs grow", sweeps::all(report)))
             }
@@ -59,14 +59,16 @@ fn banner(report: &Report) -> Markup {
 }
 
 /// A preset: what it models, its figures and its drawings.
-fn load(section: &Section) -> Markup {
+fn preset(section: &Section) -> Markup {
     html! {
-        p { (section.models) " " (words::load(&section.workload)) }
-        p.note {
-            "Each figure is the median of the rounds; x distlock is a contender's rate divided by \
-             distlock's of the same rounds, with the least and the greatest. Turns are parts of an \
-             even share. Requests, wakes and processor time are per acquisition. A dash: not \
-             asked, or the server does not tell."
+        p { (section.models) " " (load(section)) }
+        @if !section.is_outage() {
+            p.note {
+                "Each figure is the median of the rounds; x distlock is the median of their \
+                 ratios: a contender's rate divided by distlock's, with the least and the \
+                 greatest. Turns are parts of an even share. Requests, wakes and processor time \
+                 are per acquisition, connections and watches of all clients together."
+            }
         }
         (table::figures(section).html("Figures"))
         (plots::all(section))

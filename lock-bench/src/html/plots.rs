@@ -11,11 +11,14 @@ use super::words::{median, role};
 pub(super) const SHOWN: usize = 24;
 
 pub(super) fn all(section: &Section) -> Markup {
-    let mut drawn = rates(section);
-    drawn.extend(tails(section, "How long an acquire takes", |row| Some(&row.figures.acquire)));
-    drawn.extend(tails(section, "From a release to the next grant", |row| {
-        row.figures.handover.as_ref()
-    }));
+    let drawn: Vec<_> = if section.is_outage() {
+        handovers(section, "From the kill to the next grant").into_iter().collect()
+    } else {
+        let mut drawn = rates(section);
+        drawn.extend(tails(section, "How long an acquire takes", |row| Some(&row.figures.acquire)));
+        drawn.extend(handovers(section, "From a release to the next grant"));
+        drawn
+    };
     let seconds = section.rows.iter().filter_map(second);
     let id = |kind: &str, place: usize| format!("{}-{kind}{place}", section.preset);
     html! {
@@ -56,6 +59,10 @@ fn with_role(row: &Row) -> String {
         true => role.into(),
         false => format!("{} ({role})", row.contender),
     }
+}
+
+fn handovers(section: &Section, title: &str) -> Option<(String, Drawing)> {
+    tails(section, title, |row| row.figures.handover.as_ref())
 }
 
 /// The times of the contenders that can wait.

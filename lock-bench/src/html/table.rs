@@ -50,6 +50,9 @@ fn line(row: &[String]) -> Markup {
 
 /// All figures of a preset.
 pub(super) fn figures(section: &Section) -> Table {
+    if section.is_outage() {
+        return outage(section);
+    }
     let heading = "store, contender, what it is, acquisitions/s, x distlock, acquire 50 %, 99 %, \
         99.9 %, slowest, hand-over 50 %, 99 %, least and most turns, out of order, p99 / p50, \
         requests, wakes, connections, watches, client CPU, server CPU";
@@ -70,6 +73,7 @@ fn all_of(row: &Row) -> Vec<String> {
     ]);
     cells.extend(evenness(row));
     cells.extend([
+        count(figures.fairness.as_ref().map(|fairness| &fairness.spread)),
         count(figures.requests.as_ref()),
         count(figures.wakes.as_ref()),
         count(figures.connections.as_ref()),
@@ -87,18 +91,20 @@ fn short_of(row: &Row) -> Vec<String> {
     vec![row.store.clone(), row.contender.clone(), role, rate, ratio]
 }
 
-/// Least and most turns of a worker, grants out of order, and the spread of waits.
-pub(super) fn evenness(row: &Row) -> [String; 3] {
-    let Some(fairness) = &row.figures.fairness else { return [dash(), dash(), dash()] };
+/// Least and most turns of a worker, and grants out of order.
+pub(super) fn evenness(row: &Row) -> [String; 2] {
+    let Some(fairness) = &row.figures.fairness else { return [dash(), dash()] };
     [
         format!("{} to {}", count(Some(&fairness.least)), count(Some(&fairness.most))),
         format!("{} %", count(Some(&fairness.out_of_order))),
-        count(Some(&fairness.spread)),
     ]
 }
 
 /// What a page of `docs/` shows of a preset.
 pub(crate) fn summary(section: &Section) -> Table {
+    if section.is_outage() {
+        return outage(section);
+    }
     let heading = "store, contender, what it is, acquisitions/s, x distlock, acquire 50 %, 99 %, \
         hand-over 50 %, requests, client CPU";
     let of = |row: &Row| {
@@ -113,4 +119,13 @@ pub(crate) fn summary(section: &Section) -> Table {
         cells
     };
     Table::new(heading, section.rows.iter().map(of))
+}
+
+/// What a killed holder or leader costs.
+fn outage(section: &Section) -> Table {
+    let of = |row: &Row| {
+        let until = row.figures.handover.as_ref().map(|times| &times.p50);
+        vec![row.store.clone(), row.contender.clone(), time(until)]
+    };
+    Table::new("store, contender, time until the next grant", section.rows.iter().map(of))
 }

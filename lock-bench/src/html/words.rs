@@ -1,8 +1,9 @@
 //! The words and numbers of the page.
 
+use lock_core::duration::shown;
 use lock_report::number;
 
-use crate::{Ratio, Role, Rounds, Workload};
+use crate::{Preset, Ratio, Role, Rounds, Section, Workload};
 
 /// The median of the rounds.
 pub(super) fn median(rounds: &Rounds) -> Option<f64> {
@@ -50,29 +51,61 @@ pub(super) fn role(role: Role) -> &'static str {
     }
 }
 
-/// The load in one sentence.
-pub(super) fn load(workload: &Workload) -> String {
-    let many = |count: u32, what: &str| match count {
-        1 => format!("1 {what}"),
-        _ => format!("{count} {what}s"),
-    };
+/// The tasks of a load, and where they are.
+pub(super) fn tasks(workload: &Workload) -> String {
     let processes = match workload.processes {
         1 => "one process".into(),
         count => format!("{count} processes"),
     };
+    match workload.workers {
+        1 => format!("one task in {processes}"),
+        count => format!("{count} tasks in {processes}"),
+    }
+}
+
+/// The load in words, with the rounds.
+pub(crate) fn load(section: &Section) -> String {
+    let count = section.rows.first().map_or(0, |row| row.figures.rate.0.len());
+    match section.preset.parse::<Preset>() {
+        Ok(Preset::Crash) => {
+            let ttl = section.workload.ttl.map_or_else(dash, |ttl| shown(ttl).to_string());
+            format!(
+                "One process holds a lock with a TTL of {ttl}, and another one waits. Half a \
+                 second later the first is killed; {count} rounds. Where the TTL ends a dead \
+                 holder's lock, this TTL makes the time. What ends with its connection or its \
+                 process is free at once."
+            )
+        }
+        Ok(Preset::Leader) => format!(
+            "A client asks for a lock that nobody holds, from the kill until it is granted; \
+             {count} rounds. The time has the election of another leader in it, and no TTL of a \
+             lock."
+        ),
+        _ => format!("{}; {count} rounds{}.", played(&section.workload), length(&section.workload)),
+    }
+}
+
+fn played(workload: &Workload) -> String {
+    let names = match workload.names {
+        1 => "one name".into(),
+        count => format!("{count} names"),
+    };
     let hold = match workload.hold.is_zero() {
         true => "released at once".into(),
-        false => format!("held for {}", humantime::format_duration(workload.hold)),
+        false => format!("held for {}", shown(workload.hold)),
     };
     let starts = match (workload.herd, workload.rate) {
         (true, _) => "all ask at the same moment".into(),
         (false, None) => "closed loop".into(),
-        (false, Some(rate)) => format!("open loop, {} starts per second", number(rate)),
+        (false, Some(rate)) => format!("open loop with {} starts per second", number(rate)),
     };
-    format!(
-        "{} in {processes} on {}, {}, {hold}; {starts}.",
-        many(workload.workers, "worker"),
-        many(workload.names, "name"),
-        workload.kind,
-    )
+    format!("{}, {names}, {}, {hold}; {starts}", tasks(workload), workload.kind)
+}
+
+/// A herd's round lasts until all have had the lock.
+fn length(workload: &Workload) -> String {
+    match workload.herd {
+        true => String::new(),
+        false => format!(" of {}", shown(workload.seconds)),
+    }
 }

@@ -17,7 +17,7 @@ pub(super) fn of(store: &str) -> Result<Vec<Way>, Failure> {
     let (name, each, open): (_, _, Open) = match store {
         "memory" => ("tokio::sync::Mutex", None, mutex::open),
         #[cfg(feature = "sqlite")]
-        "sqlite" => ("flock(2) on a file", None, flock::open),
+        "sqlite" => ("flock(2) on a file beside it", None, flock::open),
         #[cfg(feature = "etcd")]
         "etcd" => {
             lock_lab::etcdctl()?;
