@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use lock_core::{Attempt, Clock, DistributedLock, Kind, Lease, LossReason, Term};
+use lock_core::{Attempt, Clock, DistributedLock, Kind, Lease, LossReason};
 use lock_lab::{Proxy, Redis, RedisSentinels};
-use lock_redis::RedisLock;
 
 use crate::lab::*;
 
@@ -160,17 +159,6 @@ async fn a_last_token_that_is_no_number_ends_no_other_lock() {
     drop(leader);
 }
 
-async fn acquire_fixed_as(
-    kind: Kind,
-    driver: &RedisLock,
-    lock: &str,
-    ttl: Duration,
-) -> Box<dyn Lease> {
-    let mut request = request_of(kind, lock, ttl);
-    request.term = Term::Fixed;
-    within(driver.acquire(request, Attempt::new())).await.unwrap()
-}
-
 /// How long a key lives.
 async fn pttl(server: &Redis, key: &str) -> Duration {
     let answer = server.command(&[b"PTTL", key.as_bytes()]).await.unwrap();
@@ -196,7 +184,7 @@ async fn a_check_that_comes_late_takes_no_time_from_a_fixed_term() {
     for (lock, kind) in
         [("alone", Kind::Exclusive), ("shared", Kind::Shared), ("permit", permits(1, 2))]
     {
-        let lease = acquire_fixed_as(kind, &driver, lock, ttl).await;
+        let lease = acquire_fixed_as(kind, &driver, lock, ttl).await.unwrap();
         leases.push((format!("app:{lock}"), lease));
     }
     // Far more than the margin between a deadline and the key's end.
@@ -227,8 +215,8 @@ async fn a_check_that_comes_late_takes_no_time_from_a_fixed_term() {
 #[tokio::test]
 async fn a_check_sets_an_expiry_right_that_another_clock_has_made_wrong() {
     let (server, proxy, far) = behind_a_proxy().await;
-    let alone = acquire_fixed_as(Kind::Exclusive, &far, "alone", LONG).await;
-    let shared = acquire_fixed_as(Kind::Shared, &far, "shared", LONG).await;
+    let alone = acquire_fixed(&far, "alone", LONG).await.unwrap();
+    let shared = acquire_fixed_as(Kind::Shared, &far, "shared", LONG).await.unwrap();
     let holders = companion("shared", "holders");
     let move_end = b"local member = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
         redis.call('ZINCRBY', KEYS[2], ARGV[2], member)

@@ -128,7 +128,16 @@ pub async fn acquire_fixed(
     lock: &str,
     ttl: Duration,
 ) -> Result<Box<dyn Lease>> {
-    let mut request = request(lock, ttl);
+    acquire_fixed_as(Kind::Exclusive, driver, lock, ttl).await
+}
+
+pub async fn acquire_fixed_as(
+    kind: Kind,
+    driver: &RedisLock,
+    lock: &str,
+    ttl: Duration,
+) -> Result<Box<dyn Lease>> {
+    let mut request = request_of(kind, lock, ttl);
     request.term = Term::Fixed;
     within(driver.acquire(request, Attempt::new())).await
 }
