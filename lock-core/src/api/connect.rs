@@ -18,8 +18,6 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from
 /// The longest time for an explanation.
 const EXPLAIN_LIMIT: Duration = Duration::from_secs(3);
 
-/// Time that a try's limits have skipped: tokio's clock is paused. Without that it is never ahead.
-const SKIPPED: Duration = Duration::from_secs(1);
 const PAUSED: &str = "the clock of tokio is paused here (tokio::time::pause), so limits end before an \
                       answer comes";
 
@@ -166,7 +164,8 @@ impl Connect {
         let until = Clock::Tokio.now() + self.retry;
         let mut pause = BACKOFF;
         loop {
-            let began = (Clock::Tokio.now(), Clock::Boot.now());
+            // In this order tokio's clock is never ahead, unless it is paused and skips limits.
+            let (began, told) = (Clock::Boot.now(), Clock::Tokio.now());
             let opened = self.once(url.clone()).await;
             let error = match opened.map_err(|error| error.of("connect").at(servers)) {
                 Ok(driver) => return Ok(driver),
@@ -174,9 +173,9 @@ impl Connect {
             };
             let left = until.since(Clock::Tokio.now());
             if left.is_zero() || !error.is_unavailable() {
-                let took = Clock::Tokio.now().since(began.0);
+                let took = Clock::Tokio.now().since(told);
                 // Other errors are answers.
-                if error.is_unavailable() && took > Clock::Boot.now().since(began.1) + SKIPPED {
+                if error.is_unavailable() && took > Clock::Boot.now().since(began) {
                     return Err(error.hinted(PAUSED.to_owned()));
                 }
                 return Err(self.explained(url, error, took).await);
