@@ -98,7 +98,9 @@ async fn empty_zookeeper(server: &lock_lab::ZooKeeper) -> Result<(), Failure> {
 
     // A connection without a session is of the one who asks.
     is_left(|| async move { Ok(server.four_letter("cons").await?.contains("sid=0x")) }).await?;
-    remove_below(&Client::connect(&server.addr().to_string()).await?, "/").await
+    // Its own limit for a connect is that of the session, 6 s.
+    let patient = Client::connector().with_session_timeout(Duration::from_secs(60));
+    remove_below(&patient.connect(&server.addr().to_string()).await?, "/").await
 }
 
 /// A database that may demand TLS.

@@ -9,7 +9,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::eventually;
+use super::{eventually, patient};
 
 /// Lets a server know a login that may do everything, whatever the last test permitted.
 pub const LOGIN_OF_ALL: &str =
@@ -27,7 +27,7 @@ pub async fn empty(server: &ZooKeeper) {
         // It may end by itself meanwhile.
         let _ = end(server.addr(), session).await;
     }
-    let connector = Client::connector().with_auth("digest", LOGIN);
+    let connector = patient().with_auth("digest", LOGIN);
     let client = connector.connect(&server.addr().to_string()).await.unwrap();
     client.set_acl("/", Acls::anyone_all().as_ref(), None).await.unwrap();
     remove_below(&client, "/").await;

@@ -21,7 +21,7 @@ use lock_core::{Clock, DistributedLock, Error, LockGuard, Locks, StoreUrl};
 use lock_lab::{Builder, Counters, LabError, Lent, Pool, Proxy, ZooKeeper};
 use lock_zk::{
     ZkConfig, ZkLock,
-    client::{Acls, Client, CreateMode},
+    client::{Acls, Client, Connector, CreateMode},
 };
 use tokio::{
     sync::{OnceCell, Semaphore},
@@ -141,7 +141,12 @@ pub async fn driver(url: &str) -> lock_core::Result<ZkLock> {
 }
 
 pub async fn raw(server: &ZooKeeper) -> Client {
-    Client::connect(&server.addr().to_string()).await.unwrap()
+    patient().connect(&server.addr().to_string()).await.unwrap()
+}
+
+/// A client of the crate alone. Its own limit for a connect is that of the session, 6 s.
+pub fn patient() -> Connector {
+    Client::connector().with_session_timeout(PATIENCE)
 }
 
 /// Creates a foreign client's entry.

@@ -8,7 +8,7 @@ use lock_lab::{Network, Place, Side, ZooKeeperCluster};
 
 use crate::{
     cluster,
-    support::{PATIENCE, SHORT, lab, open, outlives, soon},
+    support::{PATIENCE, SHORT, lab, open, outlives, patient, soon},
 };
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -185,7 +185,7 @@ pub async fn an_ensemble_that_does_not_know_its_members_is_no_standalone_server(
     let addr = cluster.node(0).addr().to_string();
     operator
         .run(async move {
-            let raw = lock_zk::client::Client::connect(&addr).await.unwrap();
+            let raw = patient().connect(&addr).await.unwrap();
             raw.set_data("/zookeeper/config", b"", None).await.unwrap();
         })
         .await;

@@ -3,11 +3,11 @@
 use std::{error::Error, time::Duration};
 
 use lock_lab::Network;
-use lock_zk::client::{Acl, Acls, AuthId, Client, CreateMode, Permission};
+use lock_zk::client::{Acl, Acls, AuthId, CreateMode, Permission};
 
 use crate::{
     cluster,
-    support::{lab, open, outlives, soon},
+    support::{lab, open, outlives, patient, soon},
 };
 
 /// Lasts on a busy machine.
@@ -19,13 +19,13 @@ type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
 /// Lets other logins do no more than this in the root.
 async fn close_root(url: String, others: Permission) -> Outcome {
     let hosts = url.trim_start_matches("zookeeper://");
-    let connector = Client::connector().with_auth("digest", OPERATOR.as_bytes());
+    let connector = patient().with_auth("digest", OPERATOR.as_bytes());
     let operator = connector.connect(hosts).await?;
     let ours = Acl::new(Permission::ALL, AuthId::new("auth", ""));
     let acls = [ours, Acl::new(others, AuthId::anyone())];
     let acls = if others == Permission::NONE { &acls[..1] } else { &acls[..] };
     operator.set_acl("/", acls, None).await?;
-    let visitor = Client::connect(hosts).await?;
+    let visitor = patient().connect(hosts).await?;
     assert!(visitor.list_children("/").await.is_err(), "the root can be read");
     Ok(())
 }
@@ -49,7 +49,7 @@ pub async fn a_root_that_cannot_be_read_costs_no_lock() -> Outcome {
 
     let raw_hosts = url.trim_start_matches("zookeeper://").to_owned();
     let open = CreateMode::Persistent.with_acls(Acls::anyone_all());
-    let made = async move { Client::connect(&raw_hosts).await?.mkdir("/locks", &open).await };
+    let made = async move { patient().connect(&raw_hosts).await?.mkdir("/locks", &open).await };
     side.run(made).await?;
     side.run(close_root(url.clone(), Permission::NONE)).await?;
     side.run(keep(url)).await
