@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     choice::Choice,
-    exit::{Code, Failure},
+    exit::{Code, Failure, by_signal},
     held::{self, Place, Words},
     nested,
     opt::Elect,
@@ -48,7 +48,7 @@ pub(crate) async fn elect(opt: &Elect, store: &Choice) -> Result<ExitCode, Failu
             let why = format!("another client leads {}{leader}", opt.name);
             return Err(busy(Failure::new(Code::Busy, why)));
         }
-        Err(signal) => return Ok(held::by_signal(signal)),
+        Err(signal) => return Ok(by_signal(signal)),
     };
     match command {
         None => {

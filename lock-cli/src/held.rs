@@ -7,16 +7,16 @@ use std::{
 
 use distlock::{Held, Locks};
 use lock_core::{Clock, Instant, duration::about, this_process};
-use rustix::process::{Signal, getpid};
+use rustix::process::Signal;
 
 use crate::{
     choice::{self, Choice},
-    exit::{Code, Failure, say},
+    exit::{Code, Failure, Outcome, say},
     nested,
     opt::Terms,
     policy::{OnLost, Policy},
     signals::Signals,
-    supervise::{Job, Outcome, Ready, stop_alone},
+    supervise::{Job, Ready, stop_alone},
     wait,
 };
 
@@ -124,7 +124,7 @@ pub(crate) async fn run<G: Deref<Target = Held>>(
         say(format_args!("the lock is not held for as long as --at-least asks: {error}"));
     }
     place.close().await;
-    answer(outcome?)
+    outcome?.exit()
 }
 
 /// Messages of a program that only holds.
@@ -206,39 +206,4 @@ async fn linger(held: &Held, until: Instant, signals: &mut Signals) -> io::Resul
             }
         }
     }
-}
-
-fn answer(outcome: Outcome) -> Result<ExitCode, Failure> {
-    if outcome.left > 0 {
-        say(format_args!(
-            "{} processes of the command may not be killed, and live on",
-            outcome.left
-        ));
-    }
-    match outcome {
-        Outcome { lost: true, reason, .. } => {
-            let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
-            Err(Failure::new(
-                Code::Lost,
-                format!("the lock was lost and the command ended{reason}"),
-            ))
-        }
-        Outcome { signal: Some(signal), .. } => Ok(by_signal(signal)),
-        Outcome { code: Some(code), .. } => Ok(code.into()),
-        Outcome { code: None, .. } => {
-            Err(Failure::new(Code::System, "the supervisor was killed, and the command with it"))
-        }
-    }
-}
-
-/// Ends this process by the signal: a shell ends its script only if its program died of SIGINT, and
-/// `systemctl stop` counts SIGTERM as a clean end. Otherwise, the exit code that a shell gives to a
-/// program that a signal ended.
-pub(crate) fn by_signal(signal: Signal) -> ExitCode {
-    // SIGQUIT would leave an image of this program. The first process of a container cannot die.
-    if signal != Signal::QUIT && !getpid().is_init() {
-        // It does not return.
-        let _ = signal_hook::low_level::emulate_default_handler(signal.as_raw());
-    }
-    u8::try_from(128 + signal.as_raw()).unwrap_or(255).into()
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     choice::Choice,
-    exit::Failure,
+    exit::{Failure, by_signal},
     grant::granted,
     held::{self, Place, Words},
     nested,
@@ -38,7 +38,7 @@ pub(crate) async fn hold(opt: &Hold, store: &Choice) -> Result<ExitCode, Failure
             let announced = announce(opt, guard.token().value());
             held::until_asked(&place, guard, announced, &HOLDS, &mut signals).await
         }
-        Err(signal) => Ok(held::by_signal(signal)),
+        Err(signal) => Ok(by_signal(signal)),
     }
 }
 

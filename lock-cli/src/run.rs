@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::{
     choice::Choice,
-    exit::Failure,
+    exit::{Failure, by_signal},
     grant::granted,
     held::{self, Place},
     nested,
@@ -22,6 +22,6 @@ pub(crate) async fn run(opt: &Run, store: &Choice) -> Result<ExitCode, Failure> 
     let granted = granted(&opt.wanted, opt.at_least, &place, &mut signals).await;
     match granted.map_err(|failure| failure.when_busy(terms.busy_code, terms.quiet))? {
         Ok(guard) => held::run(&place, guard, command, store, opt.at_least, &mut signals).await,
-        Err(signal) => Ok(held::by_signal(signal)),
+        Err(signal) => Ok(by_signal(signal)),
     }
 }

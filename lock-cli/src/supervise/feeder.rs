@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use distlock::{Held, LossReason};
+use distlock::Held;
 use lock_core::{Clock, Instant, validity::margin};
 use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use tokio::{
@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{
     arguments,
-    exit::say,
+    exit::{Outcome, say},
     policy::Policy,
     signals::{Signals, bit},
 };
@@ -48,23 +48,6 @@ pub(crate) struct Job {
     pub(crate) environment: Environment,
     pub(crate) policy: Policy,
     pub(crate) ttl: Duration,
-}
-
-/// The end of the run.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    /// The command's exit code; `None` if its end was not seen.
-    pub(crate) code: Option<u8>,
-    /// The signal that this process has got as well, if it ended the command.
-    pub(crate) signal: Option<Signal>,
-    /// Whether a signal asked it to end, also one that came too late.
-    pub(crate) asked: bool,
-    /// Number of descendants that may not be killed, and live on.
-    pub(crate) left: usize,
-    /// Whether the command was ended, or asked to end, because of the lock.
-    pub(crate) lost: bool,
-    /// The reason of the loss, if it was known before the command ended.
-    pub(crate) reason: Option<LossReason>,
 }
 
 /// A supervisor whose command has not begun. It starts while the holder waits for the lock. A drop

@@ -34,7 +34,7 @@ mod terminal;
 
 pub(crate) use self::{
     family::{is_ancestor, reap_strays},
-    feeder::{Job, Outcome, Ready},
+    feeder::{Job, Ready},
     job_control::stop_alone,
     role::Role,
 };
