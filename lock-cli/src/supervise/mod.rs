@@ -21,20 +21,20 @@
 //! that `/proc` hides, once their parents have ended. The holder does not: what ran before may be its
 //! child, too. A supervisor that is not root cannot kill a process that changes its user.
 
+mod descriptor;
 mod family;
-mod feeder;
+mod holder;
 mod job_control;
 mod launcher;
 mod message;
 mod outbox;
-mod passing;
 mod role;
 mod supervisor;
 mod terminal;
 
 pub(crate) use self::{
     family::{is_ancestor, reap_strays},
-    feeder::{Job, Ready},
+    holder::{Job, Ready},
     job_control::stop_alone,
     role::Role,
 };

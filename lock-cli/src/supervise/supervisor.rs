@@ -21,11 +21,11 @@ use tokio::{
 };
 
 use super::{
+    descriptor::{pass, receive},
     family,
     launcher::LAUNCH,
     message::{Begin, End, Environment, News, Order, code},
     outbox::Outbox,
-    passing::{pass, receive},
 };
 use crate::{exit::Failure, policy::Policy, signals::Signals};
 

@@ -1,4 +1,4 @@
-//! The holder's side: it feeds the supervisor with deadlines and signals.
+//! The holder: it tells the supervisor the deadlines, and passes signals on to it.
 
 use std::{
     collections::HashSet,
@@ -23,11 +23,11 @@ use tokio::{
 };
 
 use super::{
+    descriptor::pass,
     family,
     job_control::JobControl,
     message::{Begin, End, Environment, News, Order},
     outbox::Outbox,
-    passing::pass,
     supervisor::SUPERVISE,
 };
 use crate::{
@@ -86,7 +86,7 @@ impl Ready {
         job: Job,
         signals: &mut Signals,
     ) -> io::Result<Outcome> {
-        Feeder::new(&self, job)?.feed(held, signals).await
+        Holder::new(&self, job)?.feed(held, signals).await
     }
 }
 
@@ -97,7 +97,7 @@ impl Drop for Ready {
     }
 }
 
-struct Feeder {
+struct Holder {
     supervisor: Pid,
     news: Lines<BufReader<OwnedReadHalf>>,
     orders: Outbox<Order>,
@@ -111,7 +111,7 @@ struct Feeder {
     before: HashSet<Pid>,
 }
 
-impl Feeder {
+impl Holder {
     fn new(ready: &Ready, job: Job) -> io::Result<Self> {
         let supervisor = i32::try_from(ready.supervisor.id()).ok().and_then(Pid::from_raw);
         let supervisor = supervisor.ok_or_else(|| io::Error::other("no process id"))?;
