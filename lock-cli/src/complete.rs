@@ -22,8 +22,8 @@ use tokio::time::timeout;
 use crate::{
     arguments,
     choice::{Choice, missing_file},
+    escape::Plain,
     opt::Opt,
-    plain::Plain,
     queue::who,
 };
 

@@ -8,7 +8,7 @@ use distlock::LossReason;
 #[cfg(target_os = "linux")]
 use rustix::process::{Signal, getpid};
 
-use crate::plain::Plain;
+use crate::escape::Plain;
 
 /// Exit codes, taken from `sysexits.h` where it has one. `--help` lists them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

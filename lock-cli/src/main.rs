@@ -16,6 +16,7 @@ mod compare;
 mod complete;
 #[cfg(target_os = "linux")]
 mod elect;
+mod escape;
 mod examples;
 mod exit;
 mod fit;
@@ -30,9 +31,8 @@ mod ls;
 mod man;
 #[cfg(target_os = "linux")]
 mod nested;
+mod on_lost;
 mod opt;
-mod plain;
-mod policy;
 mod print;
 mod queue;
 mod revoke;

@@ -10,7 +10,7 @@ use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use lock_core::{duration::about, wall_clock};
 use serde::Serialize;
 
-use crate::{exit::say, plain::Plain};
+use crate::{escape::Plain, exit::say};
 
 /// Prints one JSON value on a line of its own.
 pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {

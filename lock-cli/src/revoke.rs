@@ -8,9 +8,9 @@ use uuid::Uuid;
 
 use crate::{
     choice::Choice,
+    escape::Plain,
     exit::{Code, Failure},
     opt::Revoke,
-    plain::Plain,
     print,
     queue::who,
 };

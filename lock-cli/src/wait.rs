@@ -8,7 +8,7 @@ use std::{
 
 use distlock::{Entry, Locks};
 
-use crate::{fit, plain::Plain, print, queue::who};
+use crate::{escape::Plain, fit, print, queue::who};
 
 /// Delay of the first line: most grants come at once.
 const FIRST: Duration = Duration::from_millis(300);

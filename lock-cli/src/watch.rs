@@ -12,10 +12,10 @@ use serde::Serialize;
 
 use crate::{
     choice::Choice,
+    escape::Plain,
     exit::Failure,
     fit, ls,
     opt::Watch,
-    plain::Plain,
     print,
     queue::{Queue, who},
 };

@@ -8,7 +8,7 @@ use distlock::LockKind;
 
 use crate::{
     examples,
-    policy::OnLost,
+    on_lost::OnLost,
     values::{self, Policies},
 };
 

@@ -33,7 +33,7 @@ use super::{
 use crate::{
     arguments,
     exit::{Outcome, say},
-    policy::Policy,
+    on_lost::Policy,
     signals::{Signals, bit},
 };
 

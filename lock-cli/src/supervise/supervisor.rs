@@ -27,7 +27,7 @@ use super::{
     message::{Begin, End, Environment, News, Order, code},
     outbox::Outbox,
 };
-use crate::{exit::Failure, policy::Policy, signals::Signals};
+use crate::{exit::Failure, on_lost::Policy, signals::Signals};
 
 /// The first argument of a supervisor.
 pub(super) const SUPERVISE: &str = "supervise";
