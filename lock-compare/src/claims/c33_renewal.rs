@@ -62,8 +62,8 @@ mod etcd {
 
     use super::*;
     use crate::{
-        concurrency::connect,
         etcdctl::{Etcdctl, INSTALL, Running},
+        go_mutex::connect,
     };
 
     /// Seconds, as in etcd. The program checks every half second whether a third is over.

@@ -38,8 +38,8 @@ mod etcd {
     use super::*;
     use crate::{
         Contestant, Distlock, Figure, Nature, Side,
-        concurrency::{GoMutex, connect},
         etcdctl::{Etcdctl, INSTALL, Running},
+        go_mutex::{GoMutex, connect},
         scenario::{Belief, Waiter, revoked_waiter},
     };
 
