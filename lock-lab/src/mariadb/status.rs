@@ -1,6 +1,6 @@
 //! The numbers of a MariaDB.
 
-use crate::{Counters, account::NAME};
+use crate::{Counters, sql_account::NAME};
 
 pub(super) const ASK: &str = "SHOW GLOBAL STATUS; SHOW PROCESSLIST;";
 /// The names under which MariaDB counts these statements.

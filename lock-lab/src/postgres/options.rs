@@ -13,10 +13,10 @@ use tokio::process::Command;
 use super::statements;
 use crate::{
     Counters, LabError,
-    account::{NAME, Password},
-    client::Client,
     options::Common,
     program,
+    sql_account::{NAME, Password},
+    sql_client::Client,
     store::{Answer, Arguments, Store},
     template::Template,
     tls::Tls,
