@@ -17,7 +17,6 @@ mod complete;
 #[cfg(target_os = "linux")]
 mod elect;
 mod escape;
-mod examples;
 mod exit;
 mod fit;
 #[cfg(target_os = "linux")]
