@@ -4,8 +4,6 @@
 //! codes, and `supervise` runs between `run` and its command.
 
 mod arguments;
-#[cfg(all(any(feature = "bench", feature = "compare"), target_os = "linux"))]
-mod bar;
 #[cfg(all(feature = "bench", target_os = "linux"))]
 mod bench;
 #[cfg(target_os = "linux")]
@@ -33,6 +31,8 @@ mod nested;
 mod on_lost;
 mod opt;
 mod print;
+#[cfg(all(any(feature = "bench", feature = "compare"), target_os = "linux"))]
+mod progress;
 mod queue;
 mod revoke;
 #[cfg(target_os = "linux")]
