@@ -10,14 +10,14 @@ use lock_core::{Clock, Instant, duration::about, this_process};
 use rustix::process::Signal;
 
 use crate::{
-    choice::{self, Choice},
+    choice::Choice,
     exit::{Code, Failure, Outcome, say},
     nested,
     on_lost::{OnLost, Policy},
     opt::Terms,
     signals::Signals,
     supervise::{Job, Ready, stop_alone},
-    wait,
+    variables, wait,
 };
 
 /// A store, and how this process locks in it.
@@ -104,11 +104,11 @@ pub(crate) async fn run<G: Deref<Target = Held>>(
     let until = granted + held.remaining();
     let held_now = nested::with(store, held.name().as_str(), held.kind());
     let environment = [
-        (choice::NAME, held.name().to_string()),
-        (choice::TOKEN, held.token().to_string()),
-        (choice::DEADLINE, until.since(Instant::default()).as_millis().to_string()),
-        (choice::VARIABLE, store.public()),
-        (choice::HELD, held_now),
+        (variables::NAME, held.name().to_string()),
+        (variables::TOKEN, held.token().to_string()),
+        (variables::DEADLINE, until.since(Instant::default()).as_millis().to_string()),
+        (variables::STORE, store.public()),
+        (variables::HELD, held_now),
     ];
     let environment = environment.map(|(name, value)| (name.to_owned(), value)).to_vec();
     let job = Job { environment, policy: place.policy, ttl: place.ttl };

@@ -12,6 +12,7 @@ mod choice;
 #[cfg(all(feature = "compare", target_os = "linux"))]
 mod compare;
 mod complete;
+mod config_file;
 #[cfg(target_os = "linux")]
 mod elect;
 mod escape;
@@ -47,6 +48,7 @@ mod stores;
 mod supervise;
 mod token_floor;
 mod values;
+mod variables;
 #[cfg(target_os = "linux")]
 mod wait;
 mod watch;
