@@ -60,26 +60,32 @@ impl Place {
     }
 
     /// Waits for a grant, or for a signal that asks to end. After a signal, nothing is left behind.
+    /// `busy` says that there is no grant without a wait.
     pub(crate) async fn wait<G>(
         &self,
         name: &str,
-        quiet: bool,
+        terms: &Terms,
+        busy: &str,
         signals: &mut Signals,
-        grant: impl Future<Output = distlock::Result<G>>,
+        grant: impl Future<Output = distlock::Result<Option<G>>>,
     ) -> Result<Result<G, Signal>, Failure> {
-        tokio::select! {
-            granted = wait::shown(&self.locks, name, &self.me, quiet, grant) => match granted {
-                Ok(grant) => Ok(Ok(grant)),
-                Err(error) => {
-                    self.close().await;
-                    Err(error.into())
-                }
-            },
+        let granted = tokio::select! {
+            granted = wait::shown(&self.locks, name, &self.me, terms.quiet, grant) => granted,
             signal = signals.end() => {
                 self.close().await;
-                Ok(Err(signal))
+                return Ok(Err(signal));
             }
-        }
+        };
+        let failure: Failure = match granted {
+            Ok(Some(grant)) => return Ok(Ok(grant)),
+            Ok(None) => {
+                let holder = wait::blame(&self.locks, name).await;
+                Failure::new(Code::Busy, format!("{busy}{holder}"))
+            }
+            Err(error) => error.into(),
+        };
+        self.close().await;
+        Err(failure.when_busy(terms.busy_code, terms.quiet))
     }
 
     /// Releases everything. Only prints an error: the command's exit code counts.

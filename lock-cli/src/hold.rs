@@ -32,8 +32,7 @@ pub(crate) async fn hold(opt: &Hold, store: &Choice) -> Result<ExitCode, Failure
     reap_strays(None).map_err(Failure::system("listening for signals"))?;
     // There is no command to end, so no grace must fit.
     let place = Place::open(store, terms, OnLost::Ignore, &[]).await?;
-    let granted = granted(&opt.wanted, None, &place, &mut signals).await;
-    match granted.map_err(|failure| failure.when_busy(terms.busy_code, terms.quiet))? {
+    match granted(&opt.wanted, None, &place, &mut signals).await? {
         Ok(guard) => {
             let announced = announce(opt, guard.token().value());
             held::until_asked(&place, guard, announced, &HOLDS, &mut signals).await
