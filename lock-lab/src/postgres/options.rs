@@ -10,7 +10,7 @@ use std::{
 
 use tokio::process::Command;
 
-use super::statements;
+use super::counters;
 use crate::{
     Counters, LabError,
     options::Common,
@@ -177,9 +177,7 @@ impl Store for PostgresOptions {
     }
 
     fn counters(&self, addr: SocketAddr) -> Answer<'_, Counters> {
-        Box::pin(async move {
-            Ok(statements::counters(&self.client(addr)?.run(statements::ASK).await?))
-        })
+        Box::pin(async move { Ok(counters::read(&self.client(addr)?.run(counters::ASK).await?)) })
     }
 }
 

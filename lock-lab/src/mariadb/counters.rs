@@ -1,4 +1,4 @@
-//! The numbers of a MariaDB.
+//! The numbers that a MariaDB counts.
 
 use crate::{Counters, sql_account::NAME};
 
@@ -6,7 +6,7 @@ pub(super) const ASK: &str = "SHOW GLOBAL STATUS; SHOW PROCESSLIST;";
 /// The names under which MariaDB counts these statements.
 const OWN: [&str; 2] = ["show_processlist", "show_status"];
 
-pub(super) fn counters(answer: &str) -> Counters {
+pub(super) fn read(answer: &str) -> Counters {
     answer.lines().filter_map(number).collect()
 }
 
