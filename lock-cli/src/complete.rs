@@ -24,7 +24,7 @@ use crate::{
     choice::{Choice, missing_file},
     escape::Plain,
     opt::Opt,
-    queue::who,
+    print::who,
 };
 
 /// Variable that names the shell.

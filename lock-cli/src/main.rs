@@ -1,7 +1,8 @@
 //! `distlock`: runs commands under a distributed lock, and shows locks to operators.
 //!
-//! One file per command. `opt` is the command line, `choice` finds the store, `exit` has the exit
-//! codes, and `supervise` runs between `run` and its command.
+//! One file per command. `opt` is the command line with its help, `choice` finds the store, `exit`
+//! has the exit codes, `grant` and `held` are what `run`, `hold` and `elect` share, and `supervise`
+//! runs between `run` and its command.
 
 mod arguments;
 #[cfg(all(feature = "bench", target_os = "linux"))]
@@ -34,7 +35,6 @@ mod opt;
 mod print;
 #[cfg(all(any(feature = "bench", feature = "compare"), target_os = "linux"))]
 mod progress;
-mod queue;
 mod revoke;
 #[cfg(target_os = "linux")]
 mod run;

@@ -11,8 +11,7 @@ use crate::{
     escape::Plain,
     exit::{Code, Failure},
     opt::Revoke,
-    print,
-    queue::who,
+    print::{self, who},
 };
 
 #[derive(Serialize)]

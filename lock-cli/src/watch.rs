@@ -16,8 +16,8 @@ use crate::{
     exit::Failure,
     fit, ls,
     opt::Watch,
-    print,
-    queue::{Queue, who},
+    print::{self, who},
+    show::Queue,
 };
 
 /// Time between two looks: the stores tell only waiters of changes.
