@@ -13,8 +13,8 @@ use crate::{
     print::{self, who},
 };
 
-/// The queue of a lock as data for programs; `ls` and `watch` print it, too. Fields have the names of
-/// the library.
+/// The queue of a lock as data for programs; `ls` and `watch` print it, too. Its fields have the
+/// library's names.
 #[derive(Serialize)]
 pub(crate) struct Queue<'a> {
     pub(crate) name: &'a str,

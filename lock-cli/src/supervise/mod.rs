@@ -6,6 +6,8 @@
 //! the command. Supervisor and launcher start before the grant: no process has to be loaded between
 //! the grant and the command.
 //!
+//! A signal to the holder becomes an order to the supervisor, which sends it to the command's group.
+//!
 //! | event | what ends the command |
 //! |---|---|
 //! | the lock is lost | the supervisor at the deadline; the holder at once if it learns of it |
