@@ -6,7 +6,7 @@ use lock_core::{
     Connect, DistributedLock, Effect, Error, Opening, Result, StoreUrl, duration::shown,
 };
 
-use crate::{STORES, Store, neighbour::explain};
+use crate::{STORES, Store, other_server::explain};
 
 /// Longest time for connecting: an unreachable store must be an error soon, not a hang.
 const CONNECT_LIMIT: Duration = Duration::from_millis(4500);

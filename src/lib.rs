@@ -90,7 +90,7 @@
 pub mod blocking;
 mod connect;
 pub mod driver;
-mod neighbour;
+mod other_server;
 mod stores;
 
 pub use lock_core::{

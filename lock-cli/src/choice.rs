@@ -1,28 +1,21 @@
 //! Finds the store: `--store`, else `DISTLOCK_STORE`, else a config file, else the embedded one.
 
 use std::{
-    env, fmt, fs, io,
+    env, fmt,
     path::{Path, PathBuf},
 };
 
 use distlock::{Connect, Locks};
 use lock_core::StoreUrl;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
-use serde::Deserialize;
 
-use crate::exit::{Code, Failure, say};
+use crate::{
+    config_file,
+    exit::{Code, Failure, say},
+    variables::{self, STORE},
+};
 
-pub(crate) const VARIABLE: &str = "DISTLOCK_STORE";
-/// All variables of the program begin so.
-const PREFIX: &str = "DISTLOCK_";
-/// The variables of a command: a `distlock` in it has them, too.
-pub(crate) const NAME: &str = "DISTLOCK_NAME";
-pub(crate) const TOKEN: &str = "DISTLOCK_TOKEN";
-pub(crate) const DEADLINE: &str = "DISTLOCK_DEADLINE_MS";
-pub(crate) const HELD: &str = "DISTLOCK_HELD";
-const KNOWN: [&str; 5] = [VARIABLE, NAME, TOKEN, DEADLINE, HELD];
 const EMBEDDED: &str = "sqlite:";
-const SYSTEM_WIDE: &str = "/etc/distlock/config.toml";
 
 /// Characters that are escaped in the path of a URL.
 const ESCAPED: &AsciiSet =
@@ -40,13 +33,6 @@ enum Origin {
     Variable,
     File(PathBuf),
     Default,
-}
-
-/// The contents of a config file.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Config {
-    store: Option<String>,
 }
 
 impl Choice {
@@ -74,25 +60,25 @@ impl Choice {
     /// The store of the variable or of the config files.
     fn configured(required: bool) -> Result<Self, Failure> {
         let wrong = |why: String| Failure::new(Code::Config, why);
-        if let Some(url) = env::var_os(VARIABLE) {
-            let url = url.into_string().map_err(|_| wrong(format!("{VARIABLE} is not UTF-8")))?;
+        if let Some(url) = env::var_os(STORE) {
+            let url = url.into_string().map_err(|_| wrong(format!("{STORE} is not UTF-8")))?;
             if url.is_empty() {
                 // It is another one that was not set. This user's own file would exclude no host.
-                return Err(wrong(format!("{VARIABLE} is empty: name a store, or unset it")));
+                return Err(wrong(format!("{STORE} is empty: name a store, or unset it")));
             }
             return Ok(meant(&url).unwrap_or(Self { url, origin: Origin::Variable }));
         }
-        if let Some(stray) = stray_variable() {
-            let known = format!("{stray} is no variable of distlock; the store's is {VARIABLE}");
+        if let Some(stray) = variables::stray() {
+            let known = format!("{stray} is no variable of distlock; the store's is {STORE}");
             return Err(wrong(known));
         }
-        for path in files() {
-            if let Some(url) = read(&path)? {
+        for path in config_file::all() {
+            if let Some(url) = config_file::read(&path)? {
                 return Ok(Self { url, origin: Origin::File(path) });
             }
         }
         if required {
-            let ways = format!("--store, {VARIABLE} or a config file");
+            let ways = format!("--store, {STORE} or a config file");
             return Err(wrong(format!("no store is named, as --require-store asks: use {ways}")));
         }
         Ok(Self { url: EMBEDDED.to_owned(), origin: Origin::Default })
@@ -150,7 +136,7 @@ impl Choice {
     /// open.
     #[cfg(target_os = "linux")]
     fn refuse_foreign_home(&self) -> Result<(), Failure> {
-        use std::os::unix::fs::MetadataExt;
+        use std::{fs, os::unix::fs::MetadataExt};
 
         let Some(path) = self.own_file().filter(|_| rustix::process::geteuid().is_root()) else {
             return Ok(());
@@ -176,7 +162,7 @@ impl Choice {
     /// Names the origin of a wrong URL. It is wrong usage only if it was an argument.
     fn blame(&self, failure: Failure) -> Failure {
         match (failure.code(), &self.origin) {
-            (Code::Usage, Origin::Variable) => failure.within(Code::Config, VARIABLE),
+            (Code::Usage, Origin::Variable) => failure.within(Code::Config, STORE),
             (Code::Usage, Origin::File(path)) => failure.within(Code::Config, path.display()),
             _ => failure,
         }
@@ -212,24 +198,16 @@ impl fmt::Debug for Choice {
     }
 }
 
-/// A variable that begins as ours and is none, such as a misspelt one. Kubernetes names the services
-/// of a namespace in variables of each container: `DISTLOCK_ETCD_SERVICE_HOST`, `DISTLOCK_PORT`.
-fn stray_variable() -> Option<String> {
-    let is_link = |name: &str| name.contains("_SERVICE_") || name.contains("_PORT");
-    let mut names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    names.find(|name| name.starts_with(PREFIX) && !KNOWN.contains(&name.as_str()) && !is_link(name))
-}
-
 /// Finds the config file with this URL and a password. `run` gives the URL to its command without
 /// the password.
 fn meant(public: &str) -> Option<Choice> {
     let of = |path: PathBuf| {
         // A wrong file does not matter if a store is named.
-        let url = read(&path).ok()??;
+        let url = config_file::read(&path).ok()??;
         StoreUrl::parse(&url).ok()?.password()?;
         Some(Choice { url, origin: Origin::File(path) }).filter(|choice| choice.public() == public)
     };
-    files().into_iter().find_map(of)
+    config_file::all().into_iter().find_map(of)
 }
 
 /// The URL of a file, with an absolute path.
@@ -244,38 +222,6 @@ fn absolute(url: &str, parsed: &StoreUrl, folder: Option<PathBuf>) -> String {
         }
         _ => url.to_owned(),
     }
-}
-
-/// The config files, the user's own first.
-fn files() -> Vec<PathBuf> {
-    let absolute = |variable| env::var_os(variable).map(PathBuf::from).filter(|p| p.is_absolute());
-    let home = || absolute("HOME").map(|home| home.join(".config"));
-    let own =
-        absolute("XDG_CONFIG_HOME").or_else(home).map(|folder| folder.join("distlock/config.toml"));
-    own.into_iter().chain([PathBuf::from(SYSTEM_WIDE)]).collect()
-}
-
-/// The store that a file names, if there is a file and it names one.
-fn read(path: &Path) -> Result<Option<String>, Failure> {
-    let wrong = |what: String| Failure::new(Code::Config, format!("{}: {what}", path.display()));
-    // Reading a pipe would wait for a writer.
-    if fs::metadata(path).is_ok_and(|data| !data.is_file()) {
-        return Err(wrong("not a regular file".to_owned()));
-    }
-    let text = match fs::read_to_string(path) {
-        Err(error)
-            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
-        {
-            return Ok(None);
-        }
-        text => text.map_err(|error| wrong(error.to_string()))?,
-    };
-    // The error's own text quotes the line, which may have a password.
-    let config: Config = toml::from_str(&text).map_err(|error| {
-        let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
-        wrong(format!("line {line}: {}", error.message()))
-    })?;
-    Ok(config.store)
 }
 
 /// `user:***@host` as `user@host`, which is a URL again.
@@ -333,17 +279,5 @@ mod tests {
         }
         let (url, root) = ("sqlite:a.db", Some(PathBuf::from("/")));
         assert_eq!(absolute(url, &StoreUrl::parse(url).unwrap(), root), "sqlite:/a.db");
-    }
-
-    #[test]
-    fn a_wrong_file_is_named_and_not_quoted() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("config.toml");
-        assert_eq!(read(&path).unwrap(), None);
-        std::fs::write(&path, "# mine\nstore = \"etcd://h\"\n").unwrap();
-        assert_eq!(read(&path).unwrap().as_deref(), Some("etcd://h"));
-        std::fs::write(&path, "# mine\nstore = redis://:secret@h\n").unwrap();
-        let error = format!("{:?}", read(&path).unwrap_err());
-        assert!(error.contains("config.toml: line 2") && !error.contains("secret"), "{error}");
     }
 }

@@ -22,9 +22,9 @@ use tokio::time::timeout;
 use crate::{
     arguments,
     choice::{Choice, missing_file},
+    escape::Plain,
     opt::Opt,
-    plain::Plain,
-    queue::who,
+    print::who,
 };
 
 /// Variable that names the shell.

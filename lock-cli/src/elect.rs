@@ -7,14 +7,13 @@ use serde::Serialize;
 
 use crate::{
     choice::Choice,
-    exit::{Code, Failure},
+    exit::{Failure, by_signal},
     held::{self, Place, Words},
     nested,
     opt::Elect,
     print,
     signals::Signals,
     supervise::{Ready, reap_strays},
-    wait,
 };
 
 type Granting = Pin<Box<dyn Future<Output = LockResult<Option<Leadership>>>>>;
@@ -38,17 +37,11 @@ pub(crate) async fn elect(opt: &Elect, store: &Choice) -> Result<ExitCode, Failu
     }
     let place = Place::open(store, &opt.terms, opt.losing.on_lost, &opt.command).await?;
     let grant = campaign(opt, &place)?;
-    let busy = |failure: Failure| failure.when_busy(opt.terms.busy_code, opt.terms.quiet);
-    let waited = place.wait(&opt.name, opt.terms.quiet, &mut signals, grant).await;
-    let leadership = match waited.map_err(busy)? {
-        Ok(Some(leadership)) => leadership,
-        Ok(None) => {
-            let leader = wait::blame(&place.locks, &opt.name).await;
-            place.close().await;
-            let why = format!("another client leads {}{leader}", opt.name);
-            return Err(busy(Failure::new(Code::Busy, why)));
-        }
-        Err(signal) => return Ok(held::by_signal(signal)),
+    let busy = format!("another client leads {}", opt.name);
+    let waited = place.wait(&opt.name, &opt.terms, &busy, &mut signals, grant).await?;
+    let leadership = match waited {
+        Ok(leadership) => leadership,
+        Err(signal) => return Ok(by_signal(signal)),
     };
     match command {
         None => {

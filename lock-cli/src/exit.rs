@@ -1,10 +1,14 @@
-//! Why the program ends, as an exit code and a sentence. Where a lock was held, `held::answer` decides.
+//! Why the program ends, as an exit code and a sentence.
 
 use std::{fmt, io, process::ExitCode};
 
 use distlock::Error;
+#[cfg(target_os = "linux")]
+use distlock::LossReason;
+#[cfg(target_os = "linux")]
+use rustix::process::{Signal, getpid};
 
-use crate::plain::Plain;
+use crate::escape::Plain;
 
 /// Exit codes, taken from `sysexits.h` where it has one. `--help` lists them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -118,6 +122,63 @@ impl From<io::Error> for Failure {
         let unread = error.kind() == io::ErrorKind::BrokenPipe;
         Self { unread, ..Self::new(Code::System, format!("cannot write to stdout: {error}")) }
     }
+}
+
+/// How a command under a lock has ended.
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// The command's exit code; `None` if its end was not seen.
+    pub(crate) code: Option<u8>,
+    /// The signal that this process has got as well, if it ended the command.
+    pub(crate) signal: Option<Signal>,
+    /// Whether a signal asked it to end, also one that came too late.
+    pub(crate) asked: bool,
+    /// Number of descendants that may not be killed, and live on.
+    pub(crate) left: usize,
+    /// Whether the command was ended, or asked to end, because of the lock.
+    pub(crate) lost: bool,
+    /// The reason of the loss, if it was known before the command ended.
+    pub(crate) reason: Option<LossReason>,
+}
+
+#[cfg(target_os = "linux")]
+impl Outcome {
+    /// The exit code of `run`: a lost lock counts more than the command's own code.
+    pub(crate) fn exit(self) -> Result<ExitCode, Failure> {
+        if self.left > 0 {
+            say(format_args!(
+                "{} processes of the command may not be killed, and live on",
+                self.left
+            ));
+        }
+        match self {
+            Self { lost: true, reason, .. } => {
+                let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
+                let what = format!("the lock was lost and the command ended{reason}");
+                Err(Failure::new(Code::Lost, what))
+            }
+            Self { signal: Some(signal), .. } => Ok(by_signal(signal)),
+            Self { code: Some(code), .. } => Ok(code.into()),
+            Self { code: None, .. } => {
+                let what = "the supervisor was killed, and the command with it";
+                Err(Failure::new(Code::System, what))
+            }
+        }
+    }
+}
+
+/// Ends this process by the signal: a shell ends its script only if its program died of SIGINT, and
+/// `systemctl stop` counts SIGTERM as a clean end. Otherwise, the exit code that a shell gives to a
+/// program that a signal ended.
+#[cfg(target_os = "linux")]
+pub(crate) fn by_signal(signal: Signal) -> ExitCode {
+    // SIGQUIT would leave an image of this program. The first process of a container cannot die.
+    if signal != Signal::QUIT && !getpid().is_init() {
+        // It does not return.
+        let _ = signal_hook::low_level::emulate_default_handler(signal.as_raw());
+    }
+    u8::try_from(128 + signal.as_raw()).unwrap_or(255).into()
 }
 
 /// Prints a line on stderr, with foreign text made [plain](Plain). Ignores a failed write.

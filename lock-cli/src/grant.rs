@@ -5,13 +5,7 @@ use std::{future::Future, pin::Pin, time::Duration};
 use distlock::{LockGuard, Result as LockResult};
 use rustix::process::Signal;
 
-use crate::{
-    exit::{Code, Failure},
-    held::Place,
-    opt::Wanted,
-    signals::Signals,
-    wait,
-};
+use crate::{exit::Failure, held::Place, opt::Wanted, signals::Signals};
 
 type Granting = Pin<Box<dyn Future<Output = LockResult<Option<LockGuard>>>>>;
 
@@ -30,15 +24,8 @@ pub(crate) async fn granted(
             return Err(failure);
         }
     };
-    match place.wait(&wanted.name, wanted.terms.quiet, signals, grant).await? {
-        Ok(Some(guard)) => Ok(Ok(guard)),
-        Ok(None) => {
-            let holder = wait::blame(&place.locks, &wanted.name).await;
-            place.close().await;
-            Err(Failure::new(Code::Busy, format!("lock {} is busy{holder}", wanted.name)))
-        }
-        Err(signal) => Ok(Err(signal)),
-    }
+    let busy = format!("lock {} is busy", wanted.name);
+    place.wait(&wanted.name, &wanted.terms, &busy, signals, grant).await
 }
 
 /// Makes the request. It returns `None` if the lock is busy and `--no-wait` is set.

@@ -7,17 +7,17 @@ use std::{
 
 use distlock::{Held, Locks};
 use lock_core::{Clock, Instant, duration::about, this_process};
-use rustix::process::{Signal, getpid};
+use rustix::process::Signal;
 
 use crate::{
-    choice::{self, Choice},
-    exit::{Code, Failure, say},
+    choice::Choice,
+    exit::{Code, Failure, Outcome, say},
     nested,
+    on_lost::{OnLost, Policy},
     opt::Terms,
-    policy::{OnLost, Policy},
     signals::Signals,
-    supervise::{Job, Outcome, Ready, stop_alone},
-    wait,
+    supervise::{Job, Ready, stop_alone},
+    variables, wait,
 };
 
 /// A store, and how this process locks in it.
@@ -60,26 +60,32 @@ impl Place {
     }
 
     /// Waits for a grant, or for a signal that asks to end. After a signal, nothing is left behind.
+    /// `busy` says that there is no grant without a wait.
     pub(crate) async fn wait<G>(
         &self,
         name: &str,
-        quiet: bool,
+        terms: &Terms,
+        busy: &str,
         signals: &mut Signals,
-        grant: impl Future<Output = distlock::Result<G>>,
+        grant: impl Future<Output = distlock::Result<Option<G>>>,
     ) -> Result<Result<G, Signal>, Failure> {
-        tokio::select! {
-            granted = wait::shown(&self.locks, name, &self.me, quiet, grant) => match granted {
-                Ok(grant) => Ok(Ok(grant)),
-                Err(error) => {
-                    self.close().await;
-                    Err(error.into())
-                }
-            },
+        let granted = tokio::select! {
+            granted = wait::shown(&self.locks, name, &self.me, terms.quiet, grant) => granted,
             signal = signals.end() => {
                 self.close().await;
-                Ok(Err(signal))
+                return Ok(Err(signal));
             }
-        }
+        };
+        let failure: Failure = match granted {
+            Ok(Some(grant)) => return Ok(Ok(grant)),
+            Ok(None) => {
+                let holder = wait::blame(&self.locks, name).await;
+                Failure::new(Code::Busy, format!("{busy}{holder}"))
+            }
+            Err(error) => error.into(),
+        };
+        self.close().await;
+        Err(failure.when_busy(terms.busy_code, terms.quiet))
     }
 
     /// Releases everything. Only prints an error: the command's exit code counts.
@@ -104,11 +110,11 @@ pub(crate) async fn run<G: Deref<Target = Held>>(
     let until = granted + held.remaining();
     let held_now = nested::with(store, held.name().as_str(), held.kind());
     let environment = [
-        (choice::NAME, held.name().to_string()),
-        (choice::TOKEN, held.token().to_string()),
-        (choice::DEADLINE, until.since(Instant::default()).as_millis().to_string()),
-        (choice::VARIABLE, store.public()),
-        (choice::HELD, held_now),
+        (variables::NAME, held.name().to_string()),
+        (variables::TOKEN, held.token().to_string()),
+        (variables::DEADLINE, until.since(Instant::default()).as_millis().to_string()),
+        (variables::STORE, store.public()),
+        (variables::HELD, held_now),
     ];
     let environment = environment.map(|(name, value)| (name.to_owned(), value)).to_vec();
     let job = Job { environment, policy: place.policy, ttl: place.ttl };
@@ -124,7 +130,7 @@ pub(crate) async fn run<G: Deref<Target = Held>>(
         say(format_args!("the lock is not held for as long as --at-least asks: {error}"));
     }
     place.close().await;
-    answer(outcome?)
+    outcome?.exit()
 }
 
 /// Messages of a program that only holds.
@@ -206,39 +212,4 @@ async fn linger(held: &Held, until: Instant, signals: &mut Signals) -> io::Resul
             }
         }
     }
-}
-
-fn answer(outcome: Outcome) -> Result<ExitCode, Failure> {
-    if outcome.left > 0 {
-        say(format_args!(
-            "{} processes of the command may not be killed, and live on",
-            outcome.left
-        ));
-    }
-    match outcome {
-        Outcome { lost: true, reason, .. } => {
-            let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
-            Err(Failure::new(
-                Code::Lost,
-                format!("the lock was lost and the command ended{reason}"),
-            ))
-        }
-        Outcome { signal: Some(signal), .. } => Ok(by_signal(signal)),
-        Outcome { code: Some(code), .. } => Ok(code.into()),
-        Outcome { code: None, .. } => {
-            Err(Failure::new(Code::System, "the supervisor was killed, and the command with it"))
-        }
-    }
-}
-
-/// Ends this process by the signal: a shell ends its script only if its program died of SIGINT, and
-/// `systemctl stop` counts SIGTERM as a clean end. Otherwise, the exit code that a shell gives to a
-/// program that a signal ended.
-pub(crate) fn by_signal(signal: Signal) -> ExitCode {
-    // SIGQUIT would leave an image of this program. The first process of a container cannot die.
-    if signal != Signal::QUIT && !getpid().is_init() {
-        // It does not return.
-        let _ = signal_hook::low_level::emulate_default_handler(signal.as_raw());
-    }
-    u8::try_from(128 + signal.as_raw()).unwrap_or(255).into()
 }

@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use crate::{
     choice::Choice,
-    exit::Failure,
+    exit::{Failure, by_signal},
     grant::granted,
     held::{self, Place, Words},
     nested,
+    on_lost::OnLost,
     opt::{Hold, Wanted},
-    policy::OnLost,
     print,
     signals::Signals,
     supervise::reap_strays,
@@ -32,13 +32,12 @@ pub(crate) async fn hold(opt: &Hold, store: &Choice) -> Result<ExitCode, Failure
     reap_strays(None).map_err(Failure::system("listening for signals"))?;
     // There is no command to end, so no grace must fit.
     let place = Place::open(store, terms, OnLost::Ignore, &[]).await?;
-    let granted = granted(&opt.wanted, None, &place, &mut signals).await;
-    match granted.map_err(|failure| failure.when_busy(terms.busy_code, terms.quiet))? {
+    match granted(&opt.wanted, None, &place, &mut signals).await? {
         Ok(guard) => {
             let announced = announce(opt, guard.token().value());
             held::until_asked(&place, guard, announced, &HOLDS, &mut signals).await
         }
-        Err(signal) => Ok(held::by_signal(signal)),
+        Err(signal) => Ok(by_signal(signal)),
     }
 }
 

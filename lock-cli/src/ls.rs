@@ -6,8 +6,8 @@ use crate::{
     choice::Choice,
     exit::Failure,
     opt::Ls,
-    print,
-    queue::{Queue, held_for, who},
+    print::{self, held_for, who},
+    show::Queue,
 };
 
 /// Asks for each name separately, so a lock that comes or goes meanwhile may be missing.

@@ -1,11 +1,10 @@
 //! `distlock`: runs commands under a distributed lock, and shows locks to operators.
 //!
-//! One file per command. `opt` is the command line, `choice` finds the store, `exit` has the exit
-//! codes, and `supervise` runs between `run` and its command.
+//! One file per command. `opt` is the command line with its help, `choice` finds the store, `exit`
+//! has the exit codes, `grant` and `held` are what `run`, `hold` and `elect` share, and `supervise`
+//! runs between `run` and its command.
 
 mod arguments;
-#[cfg(all(any(feature = "bench", feature = "compare"), target_os = "linux"))]
-mod bar;
 #[cfg(all(feature = "bench", target_os = "linux"))]
 mod bench;
 #[cfg(target_os = "linux")]
@@ -14,9 +13,10 @@ mod choice;
 #[cfg(all(feature = "compare", target_os = "linux"))]
 mod compare;
 mod complete;
+mod config_file;
 #[cfg(target_os = "linux")]
 mod elect;
-mod examples;
+mod escape;
 mod exit;
 mod fit;
 #[cfg(target_os = "linux")]
@@ -30,11 +30,11 @@ mod ls;
 mod man;
 #[cfg(target_os = "linux")]
 mod nested;
+mod on_lost;
 mod opt;
-mod plain;
-mod policy;
 mod print;
-mod queue;
+#[cfg(all(any(feature = "bench", feature = "compare"), target_os = "linux"))]
+mod progress;
 mod revoke;
 #[cfg(target_os = "linux")]
 mod run;
@@ -48,6 +48,7 @@ mod stores;
 mod supervise;
 mod token_floor;
 mod values;
+mod variables;
 #[cfg(target_os = "linux")]
 mod wait;
 mod watch;

@@ -11,10 +11,11 @@ use rustix::process::{Pid, getpid};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    choice::{Choice, HELD},
+    choice::Choice,
     exit::{Code, Failure},
     opt::Terms,
     supervise::is_ancestor,
+    variables::HELD,
 };
 
 /// A lock, and the process that holds it.

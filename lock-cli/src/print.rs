@@ -7,10 +7,11 @@ use std::{
 };
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
+use distlock::Entry;
 use lock_core::{duration::about, wall_clock};
 use serde::Serialize;
 
-use crate::{exit::say, plain::Plain};
+use crate::{escape::Plain, exit::say};
 
 /// Prints one JSON value on a line of its own.
 pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
@@ -107,4 +108,19 @@ pub(crate) fn seconds(duration: Duration) -> String {
 /// A point in time, for programs.
 pub(crate) fn time(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(time).to_string()
+}
+
+/// The client's description for people.
+pub(crate) fn who(entry: &Entry) -> &str {
+    entry.holder.description.as_deref().unwrap_or("a foreign client")
+}
+
+/// The time since the grant. If the store cannot tell: `queued .. ago`, the time since
+/// the holder joined the queue.
+pub(crate) fn held_for(entry: &Entry) -> String {
+    match (entry.holder.granted_at, entry.holder.queued_at) {
+        (Some(granted), _) => age(granted),
+        (None, Some(queued)) => format!("queued {} ago", age(queued)),
+        (None, None) => String::new(),
+    }
 }

@@ -8,11 +8,10 @@ use uuid::Uuid;
 
 use crate::{
     choice::Choice,
+    escape::Plain,
     exit::{Code, Failure},
     opt::Revoke,
-    plain::Plain,
-    print,
-    queue::who,
+    print::{self, who},
 };
 
 #[derive(Serialize)]

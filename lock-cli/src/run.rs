@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::{
     choice::Choice,
-    exit::Failure,
+    exit::{Failure, by_signal},
     grant::granted,
     held::{self, Place},
     nested,
@@ -19,9 +19,8 @@ pub(crate) async fn run(opt: &Run, store: &Choice) -> Result<ExitCode, Failure> 
     let command = Ready::start(&opt.command).map_err(Failure::system("starting the command"))?;
     let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;
     let place = Place::open(store, terms, opt.losing.on_lost, &opt.command).await?;
-    let granted = granted(&opt.wanted, opt.at_least, &place, &mut signals).await;
-    match granted.map_err(|failure| failure.when_busy(terms.busy_code, terms.quiet))? {
+    match granted(&opt.wanted, opt.at_least, &place, &mut signals).await? {
         Ok(guard) => held::run(&place, guard, command, store, opt.at_least, &mut signals).await,
-        Err(signal) => Ok(held::by_signal(signal)),
+        Err(signal) => Ok(by_signal(signal)),
     }
 }

@@ -2,15 +2,68 @@
 
 use std::time::SystemTime;
 
-use distlock::Entry;
+use distlock::{Entry, Kind};
+use serde::Serialize;
+use uuid::Uuid;
 
 use crate::{
     choice::Choice,
     exit::Failure,
     opt::Show,
-    print,
-    queue::{Queue, who},
+    print::{self, who},
 };
+
+/// The queue of a lock as data for programs; `ls` and `watch` print it, too. Its fields have the
+/// library's names.
+#[derive(Serialize)]
+pub(crate) struct Queue<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) holders: Vec<Person>,
+    pub(crate) waiters: Vec<Person>,
+}
+
+/// A holder or a waiter.
+#[derive(Serialize)]
+pub(crate) struct Person {
+    /// The argument of `revoke`. Foreign clients have none.
+    pub(crate) attempt: Option<Uuid>,
+    /// The client's own description.
+    pub(crate) description: Option<String>,
+    /// The kind of its request.
+    pub(crate) kind: Kind,
+    /// When it joined the queue, RFC 3339.
+    pub(crate) queued_at: Option<String>,
+    /// When it was granted the lock, if the store can tell.
+    pub(crate) granted_at: Option<String>,
+    /// Time until its entry ends without a renewal.
+    pub(crate) ttl_left_ms: Option<u128>,
+    pub(crate) token: Option<u64>,
+}
+
+impl<'a> Queue<'a> {
+    pub(crate) fn new(name: &'a str, entries: &[Entry]) -> Self {
+        let of = |holds| entries.iter().filter(move |entry| entry.holds == holds);
+        Self {
+            name,
+            holders: of(true).map(Person::from).collect(),
+            waiters: of(false).map(Person::from).collect(),
+        }
+    }
+}
+
+impl From<&Entry> for Person {
+    fn from(entry: &Entry) -> Self {
+        Self {
+            attempt: entry.attempt,
+            description: entry.holder.description.clone(),
+            kind: entry.kind,
+            queued_at: entry.holder.queued_at.map(print::time),
+            granted_at: entry.holder.granted_at.map(print::time),
+            ttl_left_ms: entry.ttl_left.map(|left| left.as_millis()),
+            token: entry.holder.token.map(|token| token.value()),
+        }
+    }
+}
 
 pub(crate) async fn show(opt: &Show, store: &Choice) -> Result<(), Failure> {
     let locks = store.connect().await?;

@@ -1,4 +1,4 @@
-//! The signals that are for the command.
+//! The signals that are for the command, and hearing them. `supervise::holder` passes them on.
 
 use std::{fs, future::poll_fn, io, task::Poll};
 

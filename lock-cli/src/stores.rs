@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use distlock::{
-    ClockJumps, Deployment, Fairness, Fencing, FencingToken, FixedTerm, Guarantees, LockKind,
-    LossSignal, Overlap, STORES, Store, Survives, TokenFloor, Wake,
+    ClockJumps, Fairness, Fencing, FencingToken, FixedTerm, Guarantees, LockKind, LossSignal,
+    Overlap, STORES, Store, Survives, TokenFloor, Wake,
 };
 use lock_core::duration::shown;
 use serde::Serialize;
@@ -20,22 +20,13 @@ struct Known {
     promises: &'static str,
 }
 
-impl From<&Store> for Known {
-    fn from(store: &Store) -> Self {
-        let Store { scheme, url, compiled_in, promises, .. } = *store;
-        Self { scheme, url, compiled_in, promises }
-    }
-}
-
 impl Known {
     /// A store, and its other deployments.
     fn of(store: &Store) -> impl Iterator<Item = Self> {
-        let compiled_in = store.compiled_in;
-        let others = store.deployments.iter().map(move |other| {
-            let Deployment { scheme, url, promises, .. } = *other;
-            Self { scheme, url, compiled_in, promises }
-        });
-        [Self::from(store)].into_iter().chain(others)
+        let Store { scheme, url, compiled_in, promises, deployments, .. } = *store;
+        let others = deployments.iter().map(|other| (other.scheme, other.url, other.promises));
+        let all = [(scheme, url, promises)].into_iter().chain(others);
+        all.map(move |(scheme, url, promises)| Self { scheme, url, compiled_in, promises })
     }
 }
 

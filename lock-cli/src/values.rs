@@ -12,7 +12,7 @@ use clap::{
 use lock_core::duration;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::policy::OnLost;
+use crate::on_lost::OnLost;
 
 /// A duration, in the form of a URL.
 pub(crate) fn duration(text: &str) -> Result<Duration, &'static str> {

@@ -8,7 +8,11 @@ use std::{
 
 use distlock::{Entry, Locks};
 
-use crate::{fit, plain::Plain, print, queue::who};
+use crate::{
+    escape::Plain,
+    fit,
+    print::{self, who},
+};
 
 /// Delay of the first line: most grants come at once.
 const FIRST: Duration = Duration::from_millis(300);
@@ -130,7 +134,6 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::queue;
 
     fn entry(who: &str) -> Entry {
         Entry::new(Some(Uuid::new_v4()), Holder::new(Some(who.to_owned()), None))
@@ -143,11 +146,11 @@ mod tests {
         holder.holder.queued_at = before(4);
         let said = line("x", "me", std::slice::from_ref(&holder));
         assert!(said.starts_with("waiting for x: held by a (queued 4h"), "{said}");
-        assert!(queue::held_for(&holder).starts_with("queued 4h"));
+        assert!(print::held_for(&holder).starts_with("queued 4h"));
         holder.holder.granted_at = before(1);
         let said = line("x", "me", std::slice::from_ref(&holder));
         assert!(said.starts_with("waiting for x: held by a for 1h"), "{said}");
-        assert!(queue::held_for(&holder).starts_with("1h"));
+        assert!(print::held_for(&holder).starts_with("1h"));
     }
 
     #[test]

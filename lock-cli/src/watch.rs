@@ -12,12 +12,12 @@ use serde::Serialize;
 
 use crate::{
     choice::Choice,
+    escape::Plain,
     exit::Failure,
     fit, ls,
     opt::Watch,
-    plain::Plain,
-    print,
-    queue::{Queue, who},
+    print::{self, who},
+    show::Queue,
 };
 
 /// Time between two looks: the stores tell only waiters of changes.

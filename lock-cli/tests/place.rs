@@ -69,7 +69,14 @@ impl Place {
         Process::of(self.command(arguments))
     }
 
-    /// The same, with no store in the environment.
+    /// Starts a command under a lock, and returns when it has begun. It ends at a line.
+    pub fn hold(&self, name: &str) -> Process {
+        let mut run = self.start(&["run", name, "--", "sh", "-c", "echo; read line"]);
+        run.line();
+        run
+    }
+
+    /// Starts it like [`start`](Self::start), with no store in the environment.
     #[cfg(feature = "redis")]
     pub fn start_without_store(&self, arguments: &[&str]) -> Process {
         let mut command = self.command(arguments);

@@ -112,7 +112,7 @@ impl Report {
     /// Returns the cell of a claim on a store.
     pub fn cell(&self, claim: u8, store: Store) -> Option<&Cell> {
         let row = self.rows.iter().find(|row| row.claim.number == claim)?;
-        row.cells.iter().find(|cell| cell.store == store)
+        row.cell(store)
     }
 
     fn advise(&self, need: &Need) -> Advice {

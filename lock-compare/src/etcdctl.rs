@@ -1,17 +1,11 @@
 //! The real program `etcdctl`, if it is installed.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Stdio,
-};
+use std::path::{Path, PathBuf};
 
 use lock_core::StoreUrl;
-use tokio::{
-    io::{AsyncBufReadExt, BufReader, Lines},
-    process::{Child, ChildStdout, Command},
-};
+use tokio::process::Command;
 
-use crate::Failure;
+use crate::{Failure, terminal::Terminal};
 
 /// The path in Debian's package, and another usual one.
 const PLACES: [&str; 2] = ["/usr/bin/etcdctl", "/usr/local/bin/etcdctl"];
@@ -39,37 +33,13 @@ impl Etcdctl {
         Ok(line.unwrap_or("of an unknown version").to_owned())
     }
 
-    /// Starts the program. Dropping the value ends it.
-    pub(crate) fn start(&self, arguments: &[&str]) -> Result<Running, Failure> {
-        let mut child = self.command(arguments).spawn()?;
-        let stdout = child.stdout.take().ok_or("etcdctl has no output")?;
-        Ok(Running { _child: child, lines: BufReader::new(stdout).lines() })
+    pub(crate) fn start(&self, arguments: &[&str]) -> Result<Terminal, Failure> {
+        Terminal::start(self.command(arguments))
     }
 
-    /// Returns the command with piped output.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
+        command.env("ETCDCTL_API", "3").arg("--endpoints").arg(&self.endpoints).args(arguments);
         command
-            .env("ETCDCTL_API", "3")
-            .arg("--endpoints")
-            .arg(&self.endpoints)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true);
-        command
-    }
-}
-
-pub(crate) struct Running {
-    _child: Child,
-    lines: Lines<BufReader<ChildStdout>>,
-}
-
-impl Running {
-    /// Returns its next line, or `None` if it has ended.
-    pub(crate) async fn line(&mut self) -> Result<Option<String>, Failure> {
-        Ok(self.lines.next_line().await?)
     }
 }

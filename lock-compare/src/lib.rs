@@ -14,8 +14,6 @@ mod bare;
 mod claim;
 pub mod claims;
 mod cluster;
-#[cfg(feature = "etcd")]
-mod concurrency;
 mod connect;
 mod contestant;
 pub mod docs;
@@ -24,6 +22,8 @@ mod endless;
 mod etcdctl;
 mod experiment;
 mod failure;
+#[cfg(feature = "etcd")]
+mod go_mutex;
 mod ground;
 mod html;
 mod isolation;

@@ -3,14 +3,9 @@
 use std::{
     env,
     path::{Path, PathBuf},
-    process::Stdio,
-    time::Duration,
 };
 
-use rustix::process::{Pid, Signal, kill_process};
-use tokio::process::{Child, Command};
-
-use crate::Failure;
+use tokio::process::Command;
 
 const NAME: &str = "distlock";
 
@@ -25,36 +20,10 @@ pub(crate) fn find() -> Option<PathBuf> {
     folders.map(|folder| folder.join(NAME)).find(|path| path.is_file())
 }
 
-/// A run of `distlock run NAME`. Its command does nothing until it is ended.
-pub(crate) struct Running(Child);
-
-impl Running {
-    /// Starts it. The URL is not on its command line, because it may contain a password.
-    pub(crate) fn start(
-        program: &Path,
-        url: &str,
-        name: &str,
-        ttl: Duration,
-    ) -> Result<Self, Failure> {
-        let mut command = Command::new(program);
-        command
-            .env("DISTLOCK_STORE", url)
-            .args(["run", name, "--ttl"])
-            .arg(format!("{}ms", ttl.as_millis()))
-            .args(["--", "sleep", "600"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        Ok(Self(command.spawn()?))
-    }
-
-    pub(crate) async fn ended(&mut self) -> Result<(), Failure> {
-        self.0.wait().await?;
-        Ok(())
-    }
-
-    pub(crate) fn signal(&self, signal: Signal) -> Result<(), Failure> {
-        let pid = self.0.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        Ok(kill_process(pid.ok_or("the program has ended already")?, signal)?)
-    }
+/// The program on the store of a URL, which is not among its arguments: other users of the machine
+/// would see a password.
+pub(crate) fn on(program: &Path, url: &str) -> Command {
+    let mut command = Command::new(program);
+    command.env("DISTLOCK_STORE", url);
+    command
 }

@@ -89,9 +89,26 @@ pub struct Cell {
     pub outcome: Outcome,
 }
 
+impl Row {
+    pub(crate) fn cell(&self, store: Store) -> Option<&Cell> {
+        self.cells.iter().find(|cell| cell.store == store)
+    }
+}
+
 impl Report {
     /// The version of the format that this crate writes.
     pub const FORMAT: u32 = 1;
+
+    /// The day on which the run began.
+    pub(crate) fn day(&self) -> &str {
+        self.started.split('T').next().unwrap_or_default()
+    }
+
+    /// The verdicts of a legend, with their numbers of cells.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (Verdict, usize)> {
+        let counts = Verdict::ALL.into_iter().map(|verdict| (verdict, self.count(verdict)));
+        counts.filter(|(verdict, count)| *count > 0 || verdict.is_answer())
+    }
 
     /// Number of cells with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {

@@ -3,6 +3,7 @@
 use std::{path::Path, process::Stdio, time::Duration};
 
 use distlock::Locks;
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
     process::{Child, ChildStdout, Command},
@@ -36,33 +37,46 @@ struct Terminals {
     second: String,
 }
 
-struct Terminal {
+/// A running program whose lines are read. A drop kills it.
+pub(crate) struct Terminal {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Terminal {
-    fn start(mut command: Command) -> Result<Self, Failure> {
+    pub(crate) fn start(mut command: Command) -> Result<Self, Failure> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.kill_on_drop(true).spawn()?;
         let stdout = child.stdout.take().ok_or("a program without output")?;
         Ok(Self { child, lines: BufReader::new(stdout).lines() })
     }
 
-    async fn line(&mut self) -> Result<String, Failure> {
-        let line = timeout(PATIENCE, self.lines.next_line()).await??;
+    /// The next line; `None` if the program has ended.
+    pub(crate) async fn next_line(&mut self) -> Result<Option<String>, Failure> {
+        Ok(self.lines.next_line().await?)
+    }
+
+    /// The next line, which comes soon.
+    pub(crate) async fn line(&mut self) -> Result<String, Failure> {
+        let line = timeout(PATIENCE, self.next_line()).await??;
         Ok(line.ok_or("the program has ended without a word")?)
+    }
+
+    pub(crate) async fn ended(&mut self) -> Result<(), Failure> {
+        Ok(self.child.wait().await.map(drop)?)
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) -> Result<(), Failure> {
+        let pid = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        Ok(kill_process(pid.ok_or("the program has ended already")?, signal)?)
     }
 
     async fn end(&mut self, end: End<'_>) -> Result<(), Failure> {
         match end {
             End::File(file) => std::fs::remove_file(file)?,
-            End::Terminate => {
-                let process = self.child.id().ok_or("the program has ended already")?;
-                Command::new("kill").arg("-TERM").arg(process.to_string()).status().await?;
-            }
+            End::Terminate => self.signal(Signal::TERM)?,
         }
-        Ok(timeout(PATIENCE, self.child.wait()).await?.map(drop)?)
+        timeout(PATIENCE, self.ended()).await?
     }
 }
 
@@ -147,9 +161,8 @@ pub(crate) async fn turns_of_distlock(
     };
     let url = stage.shared().await?.url();
     let command = |name: &str, place| {
-        let mut command = Command::new(&program);
-        // Not among the arguments: other users of the machine would see a password.
-        command.env("DISTLOCK_STORE", &url).args(arguments(name, place));
+        let mut command = program::on(&program, &url);
+        command.args(arguments(name, place));
         command
     };
     turns(stage, label, Nature::Distlock, command, end).await

@@ -1,8 +1,8 @@
 //! A private etcd.
 
+mod counters;
 mod gateway;
 mod logins;
-mod metrics;
 mod options;
 
 use std::{net::SocketAddr, sync::Arc};

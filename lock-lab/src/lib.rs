@@ -92,13 +92,11 @@
 //! and PostgreSQL refuse to run as root: if the lab is root, they run as the user of their package,
 //! or else as `nobody`, who must be able to reach the folder for temporary files.
 
-mod account;
-mod any;
+mod any_store;
 mod ask;
-mod authority;
 mod backup;
 mod builder;
-mod client;
+mod certificates;
 mod clock;
 mod cluster;
 mod counters;
@@ -113,22 +111,24 @@ mod pool;
 mod port;
 mod postgres;
 mod process;
+mod process_state;
 mod program;
 mod proxy;
 mod redis;
 mod server;
-mod state;
+mod sql_account;
+mod sql_client;
 mod store;
+mod system_user;
 mod template;
 mod tls;
-mod user;
 mod zookeeper;
 
 pub use self::{
-    any::{AnyServer, AnyStore, SERVERS},
-    authority::{Authority, Issued},
+    any_store::{AnyServer, AnyStore, SERVERS},
     backup::Backup,
     builder::Builder,
+    certificates::{Authority, Issued},
     clock::Shift,
     cluster::{Cluster, Member},
     counters::Counters,
@@ -140,6 +140,7 @@ pub use self::{
     own_process::in_own_process,
     pool::{Lent, Pool},
     postgres::Postgres,
+    process_state::{is_gone, state_of},
     program::etcdctl,
     proxy::{Proxy, ProxyStats},
     redis::{
@@ -147,6 +148,5 @@ pub use self::{
         RedisSentinelsBuilder, Sentinel,
     },
     server::Server,
-    state::{is_gone, state_of},
     zookeeper::{ZooKeeper, ZooKeeperCluster},
 };

@@ -1,7 +1,7 @@
 //! A private MariaDB.
 
+mod counters;
 mod options;
-mod status;
 
 use self::options::MariaDbOptions;
 use crate::{

@@ -1,7 +1,7 @@
 //! A private PostgreSQL.
 
+mod counters;
 mod options;
-mod statements;
 
 use std::fs;
 

@@ -21,7 +21,7 @@ use rustix::{
     },
 };
 
-use crate::{network::Namespace, state::state_of, user::User};
+use crate::{network::Namespace, process_state::state_of, system_user::User};
 
 /// Number of looks whether a server has stopped, for 5 s in all: it may be writing to a slow disk.
 const STOP_LOOKS: usize = 25_000;

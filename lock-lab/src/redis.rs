@@ -1,9 +1,9 @@
 //! A private Redis.
 
 mod cluster;
+mod counters;
 mod group;
 mod independent;
-mod info;
 mod options;
 mod resp;
 mod role;

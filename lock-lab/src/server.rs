@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     Counters, LabError, Network, Place, Proxy, Shift, clock, is_gone, network::Node,
-    options::Common, port::Port, process::Process, store::Store, user::User,
+    options::Common, port::Port, process::Process, store::Store, system_user::User,
 };
 
 /// Longest time until a server answers. A loaded machine takes seconds for a JVM, and half a minute for

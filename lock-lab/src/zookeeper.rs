@@ -1,8 +1,8 @@
 //! A private ZooKeeper.
 
+mod counters;
 mod encryption;
 mod four_letter;
-mod monitor;
 mod options;
 mod protect;
 

@@ -1,23 +1,21 @@
 //! `distlock bench`: measures locks on stores beside each other.
 //!
-//! `load` reads what is to be measured, `progress` shows how far it is. Table, page and comparison
-//! are lock-bench's.
+//! `load` reads what is to be measured. Table, page and comparison are lock-bench's.
 
 mod load;
-mod progress;
 
 use std::{ffi::OsString, fs, path::Path, process::ExitCode, time::Duration};
 
 use distlock::STORES;
-use lock_bench::{Comparison, Options, Report, Violated, against};
+use lock_bench::{Comparison, Options, Progress as Event, Report, Violated, against};
 use lock_core::StoreUrl;
 
 use crate::{
     arguments,
-    bench::progress::Progress,
     exit::{Code, Failure, say},
     opt::Bench,
     print,
+    progress::Progress,
 };
 
 /// Length and number of the rounds, and those of a quick run: without a store named, two stores with
@@ -42,8 +40,8 @@ pub(crate) fn bench(opt: &Bench, stores: &[String]) -> Result<ExitCode, Failure>
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::system("starting a runtime"))?;
     let progress = Progress::new();
-    let report = runtime.block_on(lock_bench::run(&options, &|event| progress.tell(event)));
-    progress.end();
+    let report = runtime.block_on(lock_bench::run(&options, &|event| show(&progress, event)));
+    drop(progress);
     let report = match report {
         Ok(report) => report,
         Err(failure) => return without_report(failure),
@@ -52,6 +50,21 @@ pub(crate) fn bench(opt: &Bench, stores: &[String]) -> Result<ExitCode, Failure>
     match (&opt.against, before) {
         (Some(file), Some(before)) => compare(opt, file, &against(&before, &report)),
         _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn show(progress: &Progress, event: Event<'_>) {
+    match event {
+        Event::Rounds(rounds) => progress.all(rounds),
+        Event::Begins(preset, store, contender) => {
+            progress.begins(format!("{preset} on {store}: {contender}"));
+        }
+        Event::Ended(rate) => progress.ended(|round| {
+            // After a crash it takes seconds.
+            let digits = if rate < 10.0 { 2 } else { 0 };
+            format!("{round}: {rate:.digits$} per s")
+        }),
+        _ => {}
     }
 }
 

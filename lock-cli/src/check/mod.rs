@@ -18,8 +18,7 @@ use rustix::process::Signal;
 use crate::{
     check::{report::Report, target::Target, trial::Played},
     choice::Choice,
-    exit::{Code, Failure, say},
-    held::by_signal,
+    exit::{Code, Failure, by_signal, say},
     opt::Check,
     signals::Signals,
 };

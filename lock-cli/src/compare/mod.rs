@@ -1,21 +1,18 @@
-//! `distlock compare`: tests the claims of articles.
-//!
-//! `progress` shows the running experiments, `matrix` the results.
+//! `distlock compare`: tests the claims of articles. `matrix` shows the results.
 
 mod matrix;
-mod progress;
 
 use std::{collections::BTreeMap, fs, process::ExitCode};
 
-use lock_compare::{Options, Pace, Part, Report, Store, Verdict};
+use lock_compare::{Options, Pace, Part, Progress as Event, Report, Store, Verdict};
 use lock_core::StoreUrl;
 use uuid::Uuid;
 
 use crate::{
-    compare::progress::Progress,
     exit::{Code, Failure},
     opt::Compare,
     print,
+    progress::Progress,
 };
 
 /// Plays the experiments and prints the report. Needs several threads: experiments stop some of
@@ -29,14 +26,26 @@ pub(crate) fn compare(opt: &Compare, stores: &[String]) -> Result<ExitCode, Fail
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::system("starting a runtime"))?;
     let progress = Progress::new();
-    let report = runtime.block_on(lock_compare::run(&options, &|event| progress.tell(event)));
-    progress.end();
+    let report = runtime.block_on(lock_compare::run(&options, &|event| show(&progress, event)));
+    drop(progress);
     let report = report.map_err(|error| Failure::new(Code::System, error.to_string()))?;
     tell(opt, &report)?;
     Ok(match report.count(Verdict::Failed) {
         0 => ExitCode::SUCCESS,
         _ => Code::No.into(),
     })
+}
+
+fn show(progress: &Progress, event: Event<'_>) {
+    match event {
+        Event::Cells(cells) => progress.all(cells),
+        Event::Begins(title, store) => progress.begins(format!("{store}: {title}")),
+        Event::Ended(number, cell) => progress.ended(|_| {
+            let (store, verdict, took) = (cell.store, cell.outcome.verdict, cell.took);
+            format!("C{number} on {store}: {verdict} ({took:.1} s)")
+        }),
+        _ => {}
+    }
 }
 
 fn options(opt: &Compare, stores: &[String]) -> Result<Options, Failure> {

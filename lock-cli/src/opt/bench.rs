@@ -5,10 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, ValueHint, value_parser};
 use lock_bench::Kind;
 
-use crate::{
-    examples,
-    values::{self, bench},
-};
+use crate::values::{self, bench};
 
 /// Measures locks on stores beside each other.
 ///
@@ -22,7 +19,17 @@ use crate::{
 /// above a harmless bound only --yes begins. Exits with 1 after a violation, and if --against finds
 /// a regression.
 #[derive(Args, Debug)]
-#[command(after_help = examples::BENCH)]
+#[command(after_help = "\
+Examples:
+  distlock bench                                     memory and SQLite, in ten seconds
+  distlock bench --lab --preset all --quick --report report.html
+  distlock bench --store redis://10.0.0.5 --workers 16 --names 16 --rate 500
+  distlock bench --lab --sweep workers=1,10,100      how the cost grows
+  distlock bench --json > before.json                and after a change:
+  distlock bench --against before.json
+
+Exit codes: 0 measured, 1 a lock did not exclude, or a regression beyond noise (--against), 64 wrong
+usage, or a load that needs --yes. `distlock --help` lists all.")]
 pub(crate) struct Bench {
     /// Starts private servers of each store that is installed, or of one: --lab --store redis.
     #[arg(long)]

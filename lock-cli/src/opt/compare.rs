@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use crate::{examples, values};
+use crate::values;
 
 /// Tests the claims of articles about distributed locks, on private servers.
 ///
@@ -13,7 +13,12 @@ use crate::{examples, values};
 /// end. For a missing server it names the package that installs it. With --store, it plays the
 /// harmless experiments on a store in use instead. Exits with 1 if an experiment failed.
 #[derive(Args, Debug)]
-#[command(after_help = examples::COMPARE)]
+#[command(after_help = "\
+Examples:
+  distlock compare --report report.html              all claims on all stores that are installed
+  distlock compare --quick --stores sqlite,memory    in a minute, with nothing installed
+  distlock compare --claims C7,C8 --stores redis     a late DEL, and a failover
+  distlock compare --store redis://10.0.0.5          harmless experiments on a store in use")]
 pub(crate) struct Compare {
     /// Plays these claims alone, such as C7,C12.
     #[arg(long, value_name = "CLAIMS", value_delimiter = ',', value_parser = values::claim)]

@@ -1,4 +1,4 @@
-//! The options of the commands that hold a lock, or lead.
+//! The options of `run`, `hold` and `elect`, with their help.
 
 use std::{ffi::OsString, time::Duration};
 
@@ -7,8 +7,7 @@ use clap_complete::engine::{ArgValueCompleter, PathCompleter};
 use distlock::LockKind;
 
 use crate::{
-    examples,
-    policy::OnLost,
+    on_lost::OnLost,
     values::{self, Policies},
 };
 
@@ -20,7 +19,16 @@ use crate::{
 /// processes that it left running, and then releases the lock. A distlock in the command refuses to
 /// wait for the same lock: that would never end.
 #[derive(Args, Debug)]
-#[command(after_help = examples::RUN)]
+#[command(after_help = "\
+Examples:
+  distlock run nightly --no-wait -- ./backup.sh     one host of many makes the backup
+  distlock run deploy --wait 10m -- ./deploy.sh     at most ten minutes in line
+  distlock run uploads --permits 3 -- ./upload.sh   at most three at a time
+
+`distlock hold` holds a lock without a command.
+
+Exit codes, besides the command's: 75 busy (--no-wait), 124 wait timed out (--wait), 79 lost, 69 no
+store. `distlock --help` lists all.")]
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) wanted: Wanted,
@@ -42,7 +50,16 @@ pub(crate) struct Run {
 /// and SIGQUIT release the lock, and the exit code is 0. During the wait they end the wait and the
 /// program. When the lock is lost, distlock says so on stderr and exits with 79.
 #[derive(Args, Debug)]
-#[command(after_help = examples::HOLD)]
+#[command(after_help = "\
+Examples:
+  distlock hold nightly                  until ctrl-c; a second terminal waits for this one
+  distlock hold uploads --permits 3      one of three
+  distlock hold deploy --json | jq .token
+
+`distlock run` runs a command under a lock, and ends it before another client can get the lock.
+
+Exit codes: 0 released after a signal, 75 busy (--no-wait), 124 wait timed out (--wait), 79 lost,
+71 cannot write its line, 69 no store. `distlock --help` lists all.")]
 pub(crate) struct Hold {
     #[command(flatten)]
     pub(crate) wanted: Wanted,
@@ -56,7 +73,14 @@ pub(crate) struct Hold {
 /// With a command, it leads while the command runs, as `run` does. Without a command, SIGINT and
 /// SIGTERM resign, and the exit code is 0.
 #[derive(Args, Debug)]
-#[command(after_help = examples::ELECT)]
+#[command(after_help = "\
+Examples:
+  distlock elect scheduler \"$(hostname)\" -- ./scheduler      runs while this host leads
+  distlock elect db http://10.0.0.5:5432                     leads until a signal
+  distlock elect scheduler \"$(hostname)\" --no-wait           exits with 75 if another leads
+
+Exit codes, besides the command's: 75 another leads (--no-wait), 124 wait timed out (--wait),
+79 lost, 71 cannot write its line, 69 no store. `distlock --help` lists all.")]
 pub(crate) struct Elect {
     /// The name of the election: any text of 1 to 512 bytes.
     pub(crate) name: String,

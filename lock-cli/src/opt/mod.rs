@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line, and what `--help` prints: the options of each command stand with its help.
 
 #[cfg(all(feature = "bench", target_os = "linux"))]
 mod bench;
@@ -28,11 +28,41 @@ pub(crate) use self::{
     program::{Completions, ManPages},
     store::{Check, Stores, TokenFloor},
 };
-use crate::{arguments, examples, values};
+use crate::{arguments, values};
 
 /// Runs commands under a distributed lock, and shows locks to operators.
 #[derive(Debug, Parser)]
-#[command(name = "distlock", version, after_help = examples::DISTLOCK, styles = Styles::styled())]
+#[command(name = "distlock", version, styles = Styles::styled())]
+#[command(after_help = "\
+Examples:
+  distlock run nightly --no-wait -- ./backup.sh     one host of many makes the backup
+  distlock run uploads --permits 3 -- ./upload.sh   at most three at a time
+  distlock hold deploy                              no deployment until ctrl-c
+  distlock elect scheduler \"$(hostname)\" -- ./scheduler
+  distlock show nightly                             holders and waiters
+
+The store is the URL of --store, else of DISTLOCK_STORE, else of a config file (store = \"URL\" in
+$XDG_CONFIG_HOME/distlock/config.toml or /etc/distlock/config.toml), else this user's own file
+(sqlite:), which --require-store refuses. `distlock stores` lists the URLs. A password in --store is seen by all users
+of this machine for a moment: write it into DISTLOCK_STORE or the config file.
+
+Exit codes, besides those of the command that is run:
+   64  wrong usage
+   69  the store is out of reach, or does not answer
+   70  the store sent an unexpected answer
+   71  the operating system refused something
+   75  the lock is busy (--no-wait)
+   77  the store denied access
+   78  wrong configuration, a request that this store cannot do, or a wrong number of permits
+   79  the lock was lost, and its command ended; or the place in line was lost
+   80  a store broke a promise (check)
+  124  the wait timed out (--wait)
+  126  the command cannot be executed
+  127  the command was not found
+  128+n  signal n ended the command, or the wait. If it is INT, TERM or HUP, and distlock got it,
+         distlock ends by it, too. As the first process of a container it exits with the code
+
+After --busy-code N, N takes the place of 75 and 124.")]
 pub(crate) struct Opt {
     #[command(flatten)]
     pub(crate) common: Common,
@@ -114,7 +144,10 @@ pub(crate) enum Command {
     /// the user of the locks SELECT, INSERT, UPDATE and DELETE on the three tables. Only the scheme
     /// of --store counts: `--store postgres:` is enough.
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-    #[command(after_help = examples::SCHEMA)]
+    #[command(after_help = "\
+Examples:
+  distlock schema --store postgres: | psql locks
+  distlock schema --store mysql: | mysql locks")]
     Schema,
     Check(Check),
     #[cfg(all(feature = "bench", target_os = "linux"))]

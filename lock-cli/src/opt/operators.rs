@@ -1,15 +1,17 @@
-//! The options of the commands that show the locks of a store, and take them away.
+//! The options of `leader`, `ls`, `show`, `watch` and `revoke`, with their help.
 
 use clap::Args;
-
-use crate::examples;
 
 /// Prints the value of the leader of an election, or exits with 1 if there is no leader.
 ///
 /// Prints the value unchanged, also several lines of it. On a terminal, control characters are
 /// shown as escapes such as \n.
 #[derive(Args, Debug)]
-#[command(after_help = examples::LEADER)]
+#[command(after_help = "\
+Examples:
+  curl \"$(distlock leader db)/health\"                      asks the leader
+  distlock leader db --watch                               a line for each change
+  distlock leader db --json | jq -r .holder.description    the leader's process")]
 pub(crate) struct Leader {
     /// The name of the election.
     pub(crate) name: String,
@@ -23,7 +25,11 @@ pub(crate) struct Leader {
 
 /// Lists the names that have a holder or a waiter.
 #[derive(Args, Debug)]
-#[command(after_help = examples::LS)]
+#[command(after_help = "\
+Examples:
+  distlock ls               all names in use
+  distlock ls jobs/         those that start with jobs/
+  distlock ls --json | jq -r '.[] | select(.waiters != []) | .name'")]
 pub(crate) struct Ls {
     /// Start of the names. Default: all names.
     #[arg(default_value = "", hide_default_value = true)]
@@ -35,7 +41,10 @@ pub(crate) struct Ls {
 
 /// Shows the holders of a lock and its waiters in order.
 #[derive(Args, Debug)]
-#[command(after_help = examples::SHOW)]
+#[command(after_help = "\
+Examples:
+  distlock show nightly     holders, since when, waiters
+  distlock show nightly --json | jq '.holders[0].token'")]
 pub(crate) struct Show {
     /// The name of the lock.
     pub(crate) name: String,
@@ -48,7 +57,11 @@ pub(crate) struct Show {
 ///
 /// A terminal shows them live. Otherwise each change is a line.
 #[derive(Args, Debug)]
-#[command(after_help = examples::WATCH)]
+#[command(after_help = "\
+Examples:
+  distlock watch            all names, live
+  distlock watch jobs/ >> locks.log
+  distlock watch nightly --json | jq -r '\"\\(.at) \\(.waiters | length)\"'")]
 pub(crate) struct Watch {
     /// Start of the names. Default: all names.
     #[arg(default_value = "", hide_default_value = true, value_name = "NAME|PREFIX")]
@@ -64,7 +77,11 @@ pub(crate) struct Watch {
 /// same time, and only the fencing token stops the first one. `distlock run` kills its command.
 /// Exits with 1 if there is no such holder or waiter.
 #[derive(Args, Debug)]
-#[command(after_help = examples::REVOKE)]
+#[command(after_help = "\
+Examples:
+  distlock show nightly               prints the attempts
+  distlock revoke nightly 3f2a        the start of an attempt is enough
+  distlock revoke nightly 3f2a --yes  for scripts")]
 pub(crate) struct Revoke {
     /// The name of the lock.
     pub(crate) name: String,

@@ -1,11 +1,9 @@
-//! The options of the commands about the program itself.
+//! The options of `completions` and `man`, with their help.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use clap_complete::Shell;
-
-use crate::examples;
 
 /// Prints a script by which a shell completes commands, options, and names of locks.
 ///
@@ -14,7 +12,11 @@ use crate::examples;
 /// line, or of the usual store. A store that does not answer within a second completes no names.
 /// Names that a shell would change are left out.
 #[derive(Args, Debug)]
-#[command(after_help = examples::COMPLETIONS)]
+#[command(after_help = "\
+Examples:
+  source <(distlock completions bash)                      in ~/.bashrc
+  source <(distlock completions zsh)                       in ~/.zshrc, behind compinit
+  distlock completions fish | source                       in ~/.config/fish/config.fish")]
 pub(crate) struct Completions {
     /// The shell.
     pub(crate) shell: Shell,

@@ -1,12 +1,14 @@
-//! The options of the commands about a store as a whole.
+//! The options of `stores`, `token-floor` and `check`, with their help.
 
 use clap::{Args, builder::PossibleValuesParser};
 
-use crate::examples;
-
 /// Lists the stores of this program, or the promises of the store of --store.
 #[derive(Args, Debug)]
-#[command(after_help = examples::STORES)]
+#[command(after_help = "\
+Examples:
+  distlock stores                                  all stores, with their URLs
+  distlock stores --store redis://10.0.0.1         the promises of this one
+  distlock stores --json | jq -r '.[] | select(.compiled_in) | .scheme'")]
 pub(crate) struct Stores {
     /// Prints an array of objects; with --store, one object.
     #[arg(long)]
@@ -25,7 +27,11 @@ pub(crate) struct Stores {
 /// gets a token above it. Another store must exist, must not be the same store, and must have
 /// handed out tokens.
 #[derive(Args, Debug)]
-#[command(after_help = examples::TOKEN_FLOOR)]
+#[command(after_help = "\
+Examples:
+  distlock token-floor                             shows the floor
+  distlock token-floor --above redis://10.0.0.2    this store takes the place of that one
+  distlock token-floor --above 1765000000000000    after a restore: SELECT max(fence) FROM orders")]
 pub(crate) struct TokenFloor {
     /// Makes all later tokens greater than this number, or than all tokens of the store with this
     /// URL.
@@ -45,7 +51,11 @@ pub(crate) struct TokenFloor {
 /// need a server of their own, such as a restart, are left out. Here --store may be given several
 /// times. Exits with 80 if a promise was broken.
 #[derive(Args, Debug)]
-#[command(after_help = examples::CHECK)]
+#[command(after_help = "\
+Examples:
+  distlock check --store redis://10.0.0.1     all promises, usually in 30 to 60 s
+  distlock check --property loss --json       one promise of the usual store
+  distlock check --store etcd://10.0.0.1 --store redis://10.0.0.2")]
 pub(crate) struct Check {
     /// Checks this promise alone. May be given several times.
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(names()))]

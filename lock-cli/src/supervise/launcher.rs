@@ -12,7 +12,7 @@ use std::{
 
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use super::{message::Environment, passing::receive};
+use super::{descriptor::receive, message::Environment};
 use crate::exit::{Code, Failure};
 
 /// The first argument of a launcher.

@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, WaitStatus};
 use serde::{Deserialize, Serialize};
 
 use super::outbox::Message;
-use crate::policy::Policy;
+use crate::on_lost::Policy;
 
 /// From the holder.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -6,6 +6,8 @@
 //! the command. Supervisor and launcher start before the grant: no process has to be loaded between
 //! the grant and the command.
 //!
+//! A signal to the holder becomes an order to the supervisor, which sends it to the command's group.
+//!
 //! | event | what ends the command |
 //! |---|---|
 //! | the lock is lost | the supervisor at the deadline; the holder at once if it learns of it |
@@ -21,20 +23,20 @@
 //! that `/proc` hides, once their parents have ended. The holder does not: what ran before may be its
 //! child, too. A supervisor that is not root cannot kill a process that changes its user.
 
+mod descriptor;
 mod family;
-mod feeder;
+mod holder;
 mod job_control;
 mod launcher;
 mod message;
 mod outbox;
-mod passing;
 mod role;
 mod supervisor;
 mod terminal;
 
 pub(crate) use self::{
     family::{is_ancestor, reap_strays},
-    feeder::{Job, Outcome, Ready},
+    holder::{Job, Ready},
     job_control::stop_alone,
     role::Role,
 };

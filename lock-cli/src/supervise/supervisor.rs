@@ -21,13 +21,13 @@ use tokio::{
 };
 
 use super::{
+    descriptor::{pass, receive},
     family,
     launcher::LAUNCH,
     message::{Begin, End, Environment, News, Order, code},
     outbox::Outbox,
-    passing::{pass, receive},
 };
-use crate::{exit::Failure, policy::Policy, signals::Signals};
+use crate::{exit::Failure, on_lost::Policy, signals::Signals};
 
 /// The first argument of a supervisor.
 pub(super) const SUPERVISE: &str = "supervise";

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 
-use super::output::broken;
+use super::{loss::revoke, output::broken};
 use crate::{
     place::{Place, Process, said},
     stores::on_every_store,
@@ -56,9 +56,7 @@ fn a_loss_is_reported_with_its_code() {
         let hold = hold.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
         if reason == "revoked" {
             place.await_holders("x", 1);
-            let id =
-                place.show("x")["holders"][0]["attempt"].as_str().expect("an attempt").to_owned();
-            assert_eq!(place.run(&["revoke", "x", &id, "--yes"]).0, Some(0));
+            revoke(&place);
         }
         let (code, _, error) = said(&hold.wait_with_output().expect("its end"));
         let told = error.contains("the lock was lost: ") && error.contains(reason);

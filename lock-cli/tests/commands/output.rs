@@ -29,8 +29,7 @@ const HOSTILE: &str = "x\nprod/db  nobody\x1b]0;owned\x07\u{202e}\u{9b}2J";
 #[test]
 fn foreign_text_is_escaped() {
     let place = Place::new();
-    let mut holder = place.start(&["run", HOSTILE, "--", "sh", "-c", "echo; read line"]);
-    holder.line();
+    let _holder = place.hold(HOSTILE);
     let mut watch = place.start(&["watch"]);
     assert!(watch.line().ends_with(&format!(" 1 name in {}", place.store())));
     let shown = [
@@ -65,8 +64,7 @@ fn lists_name_their_store() {
     assert_eq!((list, unused), (String::new(), heading(&expected)));
     assert_eq!(place.run(&["show", "x"]).1, format!("in {store}: x is free\n"));
     assert_eq!(place.run(&["ls", "--json"]).1, "[]\n", "programs get objects only");
-    let mut holder = place.start(&["run", "x", "--", "sh", "-c", "echo; read line"]);
-    holder.line();
+    let _holder = place.hold("x");
     for command in [&["ls"] as &[&str], &["show", "x"]] {
         let (_, list, above) = place.run(command);
         assert_eq!(above, heading(&format!("in {store}:")));
@@ -95,10 +93,8 @@ fn only_a_terminal_gets_colours() {
 #[test]
 fn a_hold_is_shown_without_the_wait_before_it() {
     let place = Place::new();
-    let script = ["--", "sh", "-c", "echo; read line"];
-    let mut first = place.start(&[&["run", "x"] as &[&str], &script].concat());
-    first.line();
-    let mut second = place.start(&[&["run", "x"] as &[&str], &script].concat());
+    let mut first = place.hold("x");
+    let mut second = place.start(&["run", "x", "--", "sh", "-c", "echo; read line"]);
     place.await_waiters("x", 1);
     assert!(place.show("x")["waiters"][0]["granted_at"].is_null());
     // Makes the wait differ from the hold.
@@ -138,8 +134,7 @@ fn facts(object: &serde_json::Value) -> Vec<String> {
 #[test]
 fn facts_have_the_names_that_the_library_gives_them() {
     let place = Place::new();
-    let mut holder = place.start(&["run", "x", "--", "sh", "-c", "echo; read line"]);
-    holder.line();
+    let _holder = place.hold("x");
     let entry = lock_core::Entry::new(None, lock_core::Holder::default());
     let mut entry = serde_json::to_value(entry).unwrap();
     let who = entry.as_object_mut().unwrap().remove("holder").unwrap();
@@ -175,8 +170,7 @@ fn facts_have_the_names_that_the_library_gives_them() {
 #[test]
 fn a_busy_lock_is_reported_with_its_holder() {
     let place = Place::new();
-    let mut holder = place.start(&["run", "x", "--", "sh", "-c", "echo; read line"]);
-    holder.line();
+    let _holder = place.hold("x");
     for command in [&["run", "x", "--no-wait", "true"] as &[&str], &["hold", "x", "--no-wait"]] {
         let (code, _, error) = place.run(command);
         let told = error.contains("lock x is busy: held by distlock pid ");

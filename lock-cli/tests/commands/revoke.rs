@@ -5,6 +5,7 @@ use std::{
     process::Stdio,
 };
 
+use super::loss::revoke;
 use crate::{
     place::{Place, said},
     stores::on_every_store,
@@ -13,8 +14,7 @@ use crate::{
 on_every_store!(a_revoked_waiter_says_so);
 
 fn a_revoked_waiter_says_so(place: &Place) {
-    let mut holder = place.start(&["run", "x", "--", "sh", "-c", "echo; read line"]);
-    holder.line();
+    let mut holder = place.hold("x");
     let waiter = place.command(&["run", "x", "true"]).stderr(Stdio::piped()).spawn().unwrap();
     place.await_waiters("x", 1);
     let id = place.show("x")["waiters"][0]["attempt"].as_str().unwrap().to_owned();
@@ -31,9 +31,8 @@ fn a_command_that_outlives_its_lock_is_reported() {
     let mut run =
         place.command(&["run", "x", "--on-lost", "ignore", "--", "sh", "-c", "read line"]);
     let mut run = run.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let holder = || place.show("x")["holders"][0]["attempt"].as_str().map(str::to_owned);
-    let id = (0..1000).find_map(|_| holder()).expect("it holds the lock");
-    assert_eq!(place.run(&["revoke", "x", &id, "--yes"]).0, Some(0));
+    place.await_holders("x", 1);
+    revoke(&place);
     let mut line = String::new();
     BufReader::new(run.stderr.take().unwrap()).read_line(&mut line).unwrap();
     assert!(line.contains("the lock was lost and the command goes on: "), "{line}");

@@ -24,8 +24,7 @@ fn without_a_wait_the_line_stays_as_it_is() {
 #[test]
 fn a_waiter_draws_on_a_line_of_its_own_and_clears_it() {
     let place = Place::new();
-    let mut holder = place.start(&["run", "x", "--", "sh", "-c", "echo; read line"]);
-    holder.line();
+    let _holder = place.hold("x");
     let mut screen = Pty::open(40, 24);
     let mut run = place.command(&["run", "x", "true"]);
     let mut waiter = run.stderr(Stdio::from(screen.other_side())).spawn().unwrap();
@@ -44,11 +43,7 @@ fn a_waiter_draws_on_a_line_of_its_own_and_clears_it() {
 fn the_live_view_fits_on_the_terminal() {
     let place = Place::new();
     let names = ["a", "b", "c", "d", "e", "f"];
-    let holders = names.map(|name| {
-        let mut holder = place.start(&["run", name, "--", "sh", "-c", "echo; read line"]);
-        holder.line();
-        holder
-    });
+    let holders = names.map(|name| place.hold(name));
     let mut screen = Pty::open(30, 6);
     let mut watch = place.command(&["watch"]);
     let mut watching = watch.stdout(Stdio::from(screen.other_side())).spawn().unwrap();

@@ -163,8 +163,7 @@ fn root_makes_no_file_in_the_home_of_another_user() {
 #[test]
 fn a_busy_lock_has_the_code_and_the_silence_that_are_asked_for() {
     let place = Place::new();
-    let mut holder = place.start(&["run", "x", "--", "sh", "-c", "echo; read line"]);
-    holder.line();
+    let _holder = place.hold("x");
     let mut leader = place.start(&["elect", "e", "v"]);
     leader.line();
     for busy in [&["run", "x"] as &[&str], &["hold", "x"], &["elect", "e", "w"]] {

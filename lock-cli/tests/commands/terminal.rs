@@ -2,10 +2,9 @@
 
 use std::{path::Path, process::Child, time::Duration};
 
-use lock_core::Clock;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::pty::Pty;
+use super::{pty::Pty, run::until};
 use crate::place::Place;
 
 const CTRL_C: &str = "\x03";
@@ -91,14 +90,6 @@ fn stat(pid: &str) -> Stat {
     }
 }
 
-fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let limit = Clock::Boot.now() + Duration::from_secs(60);
-    while !condition() {
-        assert!(Clock::Boot.now() < limit, "not for a minute: {what}");
-        std::thread::yield_now();
-    }
-}
-
 /// One key may come too early, while the shell is still continuing the command.
 fn stop_by_keys(terminal: &mut Terminal, holder: &str) {
     for _ in 0..1_000 {
@@ -135,17 +126,17 @@ fn ctrl_z_and_fg(line: &str) {
     terminal.until("Stopped");
     terminal.until("distlock run");
     // The shell may have seen the script stop first.
-    eventually("both stop", || stat(&pid).is_stopped && stat(&holder).is_stopped);
+    until("both stop", || stat(&pid).is_stopped && stat(&holder).is_stopped);
     assert!(place.is_busy("x"));
     terminal.fg();
     std::fs::write(place.path().join("go"), "\n").unwrap();
     terminal.until("on2");
     // A key that is pressed before the command has the terminal is lost, as in a shell.
-    eventually("it reads", || !stat(&pid).is_stopped && stat(&pid).has_the_terminal);
+    until("it reads", || !stat(&pid).is_stopped && stat(&pid).has_the_terminal);
     terminal.press(CTRL_Z);
     terminal.until("Stopped");
     terminal.until("distlock run");
-    eventually("both stop", || stat(&pid).is_stopped && stat(&holder).is_stopped);
+    until("both stop", || stat(&pid).is_stopped && stat(&holder).is_stopped);
     terminal.fg();
     terminal.press("that\n");
     terminal.until("gotthat");
@@ -168,13 +159,13 @@ fn ctrl_z_works_again_after_ctrl_z_right_after_fg() {
         terminal.until("Stopped");
         terminal.until("bash-");
         terminal.fg();
-        eventually("it goes on", || !stat(&holder).is_stopped);
+        until("it goes on", || !stat(&holder).is_stopped);
         stop_by_keys(&mut terminal, &holder);
         assert!(stat(&command).is_stopped);
     }
     terminal.until("Stopped");
     terminal.fg();
-    eventually("it goes on", || !stat(&holder).is_stopped);
+    until("it goes on", || !stat(&holder).is_stopped);
     let holder = holder.parse().ok().and_then(Pid::from_raw).expect("a process id");
     kill_process(holder, Signal::TERM).unwrap();
     assert_eq!(terminal.code(), 143);
@@ -188,13 +179,13 @@ fn ctrl_z_stops_a_holder_after_its_command() {
     terminal.press(&format!("distlock run x --ttl 1h --at-least 1h -- sh -c '{script}'\n"));
     terminal.until("ready2");
     let holder = std::fs::read_to_string(place.path().join("pid")).unwrap();
-    eventually("the command is over", || stat(&holder).has_the_terminal);
+    until("the command is over", || stat(&holder).has_the_terminal);
     stop_by_keys(&mut terminal, &holder);
     terminal.until("Stopped");
     terminal.until("distlock run");
     assert!(place.is_busy("x"));
     terminal.fg();
-    eventually("it goes on", || !stat(&holder).is_stopped);
+    until("it goes on", || !stat(&holder).is_stopped);
     terminal.press(CTRL_C);
     assert_eq!(terminal.code(), 0);
     assert!(!place.is_busy("x"));
@@ -348,8 +339,7 @@ fn an_interactive_command_gets_the_terminal_and_gives_it_back() {
 #[test]
 fn a_waiter_shows_the_holder() {
     let place = Place::new();
-    let mut holder = place.start(&["run", "x", "--", "sh", "-c", "echo; read line"]);
-    holder.line();
+    let mut holder = place.hold("x");
     let mut terminal = Terminal::open(&place);
     terminal.press("distlock run x -- echo mine$((1+1))\n");
     terminal.until("waiting for x: held by ");
@@ -370,8 +360,7 @@ fn the_live_view_is_drawn_anew() {
     let mut terminal = Terminal::open(&place);
     terminal.press("distlock watch\n");
     terminal.until("no client holds or waits for a lock");
-    let mut holder = place.start(&["run", "a job", "--", "sh", "-c", "echo; read line"]);
-    holder.line();
+    let _holder = place.hold("a job");
     terminal.until("HELD BY");
     let row = terminal.until("runs sh");
     assert!(row.contains("a job"), "{row}");

@@ -47,8 +47,7 @@ fn a_store_goes_on_above_another(place: &Place) {
 }
 
 fn a_raise_ends_attempts_below_the_floor(place: &Place) {
-    let mut holder = place.start(&["run", "x", "--", "sh", "-c", "echo; read line"]);
-    holder.line();
+    let holder = place.hold("x");
     let waiter = place.command(&["run", "x", "true"]).stderr(Stdio::piped()).spawn().unwrap();
     place.await_waiters("x", 1);
     let above = 4_000_000_000_000_000;
@@ -69,8 +68,7 @@ fn is_refused(place: &Place, above: &str, word: &str) {
 
 /// A raise would end all locks there.
 fn a_store_is_not_raised_above_itself(place: &Place) {
-    let mut holder = place.start(&["run", "x", "--", "sh", "-c", "echo; read line"]);
-    holder.line();
+    let mut holder = place.hold("x");
     is_refused(place, place.store(), "the store whose floor is to be raised");
     // The same store by another URL.
     let host = place.store().replacen("127.0.0.1", "localhost", 1);

@@ -33,8 +33,9 @@ pub(super) async fn create_revisions(
     Ok(found)
 }
 
-/// Returns the leader's value after each of two campaigns.
-pub(super) async fn campaigns(
+/// Returns the leader's value after the first and after the second campaign of one name, with one
+/// lease or with two, in etcd's own election service.
+pub(crate) async fn campaigns(
     addr: &str,
     name: &str,
     one_lease: bool,

@@ -35,7 +35,7 @@ pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
 async fn others(stage: &Stage) -> Result<Vec<Side>, Failure> {
     #[cfg(feature = "etcd")]
     if stage.store == crate::Store::Etcd {
-        let go = crate::concurrency::GoMutex::new(stage.shared().await?.url());
+        let go = crate::go_mutex::GoMutex::new(stage.shared().await?.url());
         let (closed, orphaned) = tokio::try_join!(
             rounds(stage, &go, Ending::Closed),
             rounds(stage, &go, Ending::Killed)

@@ -7,9 +7,9 @@ use rustix::process::Signal;
 use uuid::Uuid;
 
 use crate::{
-    Claim, Contestant, Failure, Nature, Outcome, Side, Stage, Store,
-    program::{self, Running},
+    Claim, Contestant, Failure, Nature, Outcome, Side, Stage, Store, program,
     scenario::{Ending, PATIENCE, Round, joined, sooner},
+    terminal::Terminal,
 };
 
 pub(super) const CLAIM: Claim = Claim {
@@ -54,7 +54,10 @@ async fn signalled(stage: &Stage, program: &Path, how: Ending) -> Result<Option<
     let trace = stage.trace(&format!("distlock run {how:?}"));
     let (operator, client) = (stage.connect().await?, stage.distlock().await?.client().await?);
     let holding = trace.client("distlock run").asks(&name);
-    let mut running = Running::start(program, &url, &name, ttl)?;
+    let mut command = program::on(program, &url);
+    let limit = format!("{}ms", ttl.as_millis());
+    command.args(["run", &name, "--ttl", &limit, "--", "sleep", "600"]);
+    let mut running = Terminal::start(command)?;
     tokio::select! {
         held = joined(&operator, &name, 0) => drop(held?),
         ended = running.ended() => return ended.map(|()| None),

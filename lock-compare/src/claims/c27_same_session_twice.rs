@@ -6,7 +6,7 @@ use distlock::{Locks, Owner};
 
 use crate::{Claim, Failure, Nature, Outcome, Side, Stage, Verdict};
 #[cfg(feature = "etcd")]
-use crate::{Contestant, Store, concurrency::GoMutex};
+use crate::{Contestant, Store, go_mutex::GoMutex};
 
 pub(super) const CLAIM: Claim = Claim {
     number: 27,

@@ -116,7 +116,7 @@ impl Line {
 async fn others(stage: &Stage) -> Result<Vec<Side>, Failure> {
     #[cfg(feature = "etcd")]
     if stage.store == crate::Store::Etcd {
-        let go = crate::concurrency::GoMutex::new(stage.shared().await?.url());
+        let go = crate::go_mutex::GoMutex::new(stage.shared().await?.url());
         let (kept, lost) = tokio::try_join!(
             in_line(stage, go.clone(), "kept"),
             in_line(stage, go.orphaned(), "orphaned")
@@ -131,11 +131,11 @@ async fn others(stage: &Stage) -> Result<Vec<Side>, Failure> {
 #[cfg(feature = "etcd")]
 async fn in_line(
     stage: &Stage,
-    lock: crate::concurrency::GoMutex,
+    lock: crate::go_mutex::GoMutex,
     what: &str,
 ) -> Result<Side, Failure> {
     let (name, ttl) = (stage.name(what), stage.short_ttl());
-    let holder = crate::concurrency::GoMutex::new(stage.shared().await?.url());
+    let holder = crate::go_mutex::GoMutex::new(stage.shared().await?.url());
     let (a, b) = (holder.session(ttl).await?, lock.session(ttl).await?);
     a.enqueue(&name).await?;
     let revision = b.enqueue(&name).await?;

@@ -81,7 +81,7 @@ async fn mixing(stage: &Stage) -> Result<Arc<dyn Contestant>, Failure> {
     let url = stage.shared().await?.url();
     #[cfg(feature = "etcd")]
     if stage.store == Store::Etcd {
-        return Ok(Arc::new(crate::concurrency::GoMutex::new(url).without_separator()));
+        return Ok(Arc::new(crate::go_mutex::GoMutex::new(url).without_separator()));
     }
     Ok(Arc::new(ByPrefix { url, store: stage.store }))
 }

@@ -62,8 +62,9 @@ mod etcd {
 
     use super::*;
     use crate::{
-        concurrency::connect,
-        etcdctl::{Etcdctl, INSTALL, Running},
+        etcdctl::{Etcdctl, INSTALL},
+        go_mutex::connect,
+        terminal::Terminal,
     };
 
     /// Seconds, as in etcd. The program checks every half second whether a third is over.
@@ -88,13 +89,13 @@ mod etcd {
         Ok(vec![Side::new(format!("etcdctl {version}"), Nature::Program, true, happened)])
     }
 
-    async fn default_ttl(running: Running, client: &Client) -> Result<i64, Failure> {
+    async fn default_ttl(running: Terminal, client: &Client) -> Result<i64, Failure> {
         let (_running, lease) = lease(running).await?;
         Ok(look(client, lease).await?.granted_ttl())
     }
 
     /// The median time between two renewals, as a share of the TTL.
-    async fn share(running: Running, client: &Client) -> Result<f64, Failure> {
+    async fn share(running: Terminal, client: &Client) -> Result<f64, Failure> {
         let (_running, lease) = lease(running).await?;
         let (mut shares, mut last) = (Vec::new(), look(client, lease).await?.ttl());
         let mut since = Time::start();
@@ -116,8 +117,8 @@ mod etcd {
     }
 
     /// Returns the lease in the key that the program prints.
-    async fn lease(mut running: Running) -> Result<(Running, i64), Failure> {
-        let key = running.line().await?.ok_or("etcdctl has ended")?;
+    async fn lease(mut running: Terminal) -> Result<(Terminal, i64), Failure> {
+        let key = running.line().await?;
         let lease = key.rsplit('/').next().unwrap_or_default();
         let lease = i64::from_str_radix(lease, 16)?;
         Ok((running, lease))

@@ -126,7 +126,7 @@ async fn by_ticket(stage: &Stage, is_taken_up: bool) -> Result<Option<Side>, Fai
 /// Plays a lease of etcd after the end of its process. Another process takes it up, or none does.
 #[cfg(feature = "etcd")]
 async fn by_lease(stage: &Stage, is_taken_up: bool) -> Result<Option<Side>, Failure> {
-    use crate::concurrency::{GoMutex, connect, keep_alive};
+    use crate::go_mutex::{GoMutex, connect, keep_alive};
 
     if stage.store != crate::Store::Etcd {
         return Ok(None);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use distlock::Owner;
 
-use crate::{Claim, Failure, Nature, Outcome, Side, Stage, Store, bare::campaigns};
+use crate::{Claim, Failure, Nature, Outcome, Side, Stage};
 
 pub(super) const CLAIM: Claim = Claim {
     number: 38,
@@ -21,14 +21,24 @@ const TTL: Duration = Duration::from_secs(10);
 
 pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
     let (changed, ours) = ours(stage).await?;
-    if stage.store != Store::Etcd {
-        let sentence = format!("distlock: {}", ours.happened);
-        return Ok(Outcome::holds_if(changed, sentence).side(ours));
+    #[cfg(feature = "etcd")]
+    if stage.store == crate::Store::Etcd {
+        let (changed, side) = theirs(stage).await?;
+        let sentence = side.summary();
+        return Ok(Outcome::holds_if(changed, sentence).side(side).side(ours));
     }
+    let sentence = format!("distlock: {}", ours.happened);
+    Ok(Outcome::holds_if(changed, sentence).side(ours))
+}
+
+/// Plays it with etcd's own election service. Also returns whether the leader's value changed.
+#[cfg(feature = "etcd")]
+async fn theirs(stage: &Stage) -> Result<(bool, Side), Failure> {
     let ground = stage.own().await?;
     let addr = ground.server().ok_or("a private store has a server")?.addr().to_string();
     let one_lease = !stage.is_swapped();
-    let [first, second] = campaigns(&addr, &stage.name("twice"), one_lease).await?;
+    let name = stage.name("twice");
+    let [first, second] = crate::bare::campaigns(&addr, &name, one_lease).await?;
     let changed = second == "second";
     let lease = if one_lease { "the same lease" } else { "another lease" };
     let label = format!("etcd's own election service, {lease}");
@@ -36,10 +46,9 @@ pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
         true => "the second campaign returns at once, and its value is what everybody sees",
         false => "the second campaign waits, and the first value stays",
     };
-    let side = Side::new(&label, Nature::Program, changed == one_lease, happened)
+    let side = Side::new(label, Nature::Program, changed == one_lease, happened)
         .evidence(format!("what the leader says, before and after: {first}, {second}"));
-    let sentence = format!("{label}: {happened}");
-    Ok(Outcome::holds_if(changed, sentence).side(side).side(ours))
+    Ok((changed, side))
 }
 
 /// Plays it with distlock. Also returns whether the leader's value changed.

@@ -5,7 +5,7 @@ use std::{future::Future, time::Duration};
 use distlock::{Error, LockGuard, Locks};
 use uuid::Uuid;
 
-use crate::{Claim, Failure, Figure, Nature, Outcome, Side, Stage};
+use crate::{Claim, Failure, Figure, Nature, Outcome, Side, Stage, scenario::joined};
 
 pub(super) const CLAIM: Claim = Claim {
     number: 39,
@@ -112,7 +112,7 @@ async fn lost_place(
 ) -> Result<Option<String>, Failure> {
     let held = other.lock(name)?.ttl(TTL).acquire().await?;
     let waiter = tokio::spawn(ours.lock(name)?.ttl(TTL).wait(PATIENCE).acquire());
-    within(joined(other, name)).await??;
+    joined(other, name, 1).await?;
     match disturbs {
         true => revoke(other, name).await?,
         false => held.release().await?,
@@ -130,14 +130,6 @@ async fn revoke(locks: &Locks, name: &str) -> Result<(), Failure> {
     let last: Option<Uuid> = queue.last().and_then(|entry| entry.attempt);
     let revoked = locks.revoke(name, last.ok_or("nobody is in the queue")?).await?;
     revoked.then_some(()).ok_or_else(|| "nothing was revoked".into())
-}
-
-/// Waits until a client is behind the holder.
-async fn joined(locks: &Locks, name: &str) -> Result<(), Failure> {
-    while locks.inspect(name).await?.len() < 2 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    Ok(())
 }
 
 async fn within<T>(what: impl Future<Output = T>) -> Result<T, Failure> {

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use distlock::Locks;
-use tokio::time::sleep;
+use distlock::{Entry, Locks};
 
-use crate::{Actor, Claim, Failure, Figure, Nature, Outcome, Side, Stage, Time};
+use crate::{
+    Actor, Claim, Failure, Figure, Nature, Outcome, Side, Stage, Time,
+    scenario::{until_line, until_line_within},
+};
 
 pub(super) const CLAIM: Claim = Claim {
     number: 41,
@@ -19,8 +21,6 @@ pub(super) const CLAIM: Claim = Claim {
 
 /// In TTLs.
 const GONE_WITHIN: u32 = 4;
-const LOOK: Duration = Duration::from_millis(50);
-const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
     let (monitor, name) = (stage.connect().await?, stage.name("lock"));
@@ -29,7 +29,7 @@ pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
     let (url, key) = (stage.shared().await?.url(), name.clone());
     let home = Actor::start("crashes")?;
     let held = home.run(async move { enter(&url, &key, ttl).await }).await??;
-    in_queue(&monitor, &name, 2, PATIENCE).await?;
+    until_line(&monitor, &name, |line| line.len() == 2).await?;
     let time = Time::start();
     let living = match stage.is_swapped() {
         true => Some((home, held)),
@@ -39,7 +39,8 @@ pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
         }
     };
     let seen = monitor.inspect(&name).await?.len();
-    let gone = in_queue(&monitor, &name, 0, ttl * GONE_WITHIN).await?;
+    let empty = |line: &[Entry]| line.is_empty();
+    let gone = until_line_within(&monitor, &name, ttl * GONE_WITHIN, empty).await?.is_some();
     let took = time.since();
     let left = monitor.inspect(&name).await?.len();
     monitor.close().await?;
@@ -67,21 +68,4 @@ async fn enter(
     let lock = locks.lock(name)?.ttl(ttl);
     let waiter = tokio::spawn(async move { drop(lock.acquire().await) });
     Ok((locks, guard, waiter))
-}
-
-/// Returns whether the queue reaches this length within a time.
-async fn in_queue(
-    monitor: &Locks,
-    name: &str,
-    wanted: usize,
-    limit: Duration,
-) -> Result<bool, Failure> {
-    let time = Time::start();
-    while monitor.inspect(name).await?.len() != wanted {
-        if time.since() > limit {
-            return Ok(false);
-        }
-        sleep(LOOK).await;
-    }
-    Ok(true)
 }

@@ -38,8 +38,8 @@ mod etcd {
     use super::*;
     use crate::{
         Contestant, Distlock, Figure, Nature, Side,
-        concurrency::{GoMutex, connect},
-        etcdctl::{Etcdctl, INSTALL, Running},
+        etcdctl::{Etcdctl, INSTALL},
+        go_mutex::{GoMutex, connect},
         scenario::{Belief, Waiter, revoked_waiter},
     };
 
@@ -184,8 +184,8 @@ mod etcd {
         match kind {
             Kind::Program(program) => {
                 let command = ["lock", &name, "printenv", "ETCD_LOCK_KEY"];
-                let mut running: Running = program.start(&command)?;
-                Ok(match running.line().await? {
+                let mut running = program.start(&command)?;
+                Ok(match running.next_line().await? {
                     Some(line) => {
                         Belief::Holds(format!("it runs its command, with the key {line}"), None)
                     }

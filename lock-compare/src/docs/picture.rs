@@ -88,8 +88,7 @@ fn heading(language: Language) -> &'static str {
 
 fn run(report: &Report, language: Language) -> String {
     let (claims, stores) = (report.rows.len(), report.stores.len());
-    let (pace, day, cores) =
-        (language.pace(report.pace), tables::day(report), report.machine.cores);
+    let (pace, day, cores) = (language.pace(report.pace), report.day(), report.machine.cores);
     language.pick(
         format!("{claims} claims, {stores} stores; {pace} of {day} on {cores} cores"),
         format!("{claims} 条说法，{stores} 种存储；{day}，{pace}，{cores} 核"),
@@ -133,7 +132,7 @@ fn line(report: &Report, row: &Row, (left, top): (f64, f64), language: Language)
         text x=(left + NUMBER) y=(base) textLength=[squeezed]
             lengthAdjust=[squeezed.map(|_| "spacingAndGlyphs")] { (title) }
         @for (number, store) in report.stores.iter().enumerate() {
-            @if let Some(cell) = row.cells.iter().find(|cell| cell.store == *store) {
+            @if let Some(cell) = row.cell(*store) {
                 @let x = left + NUMBER + TITLE + CELL * number as f64;
                 (sign(cell.outcome.verdict, (x, top + 1.0)))
                 @if let Some(well) = cell.outcome.distlock() { (ours(well, (x, top + 1.0))) }
@@ -162,11 +161,7 @@ fn mark(class: &str, sign: &str, (x, y): (f64, f64), width: f64) -> Markup {
 /// Returns the signs with words and counts, and the number of lines that they take.
 fn legend(report: &Report, language: Language, top: f64) -> (Markup, usize) {
     let (mut at, mut lines, mut shown) = (MARGIN, 1, Vec::new());
-    for verdict in Verdict::ALL {
-        let count = report.count(verdict);
-        if count == 0 && !verdict.is_answer() {
-            continue;
-        }
+    for (verdict, count) in report.counts() {
         let words = format!("{count} {}", language.verdict(verdict));
         let wide = VERDICT + 6.0 + extent(&words) + 18.0;
         if at + wide > WIDEST + MARGIN {

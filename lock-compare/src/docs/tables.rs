@@ -20,7 +20,7 @@ pub(super) fn run(report: &Report, language: Language) -> String {
     let versions = report.versions.iter().map(|(name, version)| format!("{name} {version}"));
     let versions = language.listed(&versions.collect::<Vec<_>>());
     let (claims, stores) = (report.rows.len(), report.stores.len());
-    let (day, pace) = (day(report), language.pace(report.pace));
+    let (day, pace) = (report.day(), language.pace(report.pace));
     let place = format!("{}, {}", plain(&machine.processor), plain(&machine.system));
     let (cores, memory, took) = (machine.cores, machine.memory, report.took);
     let command = &report.command;
@@ -45,10 +45,10 @@ pub(super) fn verdicts(report: &Report, language: Language) -> String {
     let stores = report.stores.iter().map(|store| store.name().to_owned());
     let heading = [language.pick("claim", "说法").to_owned()].into_iter().chain(stores);
     let rows = report.rows.iter().map(|row| {
-        let signs = report.stores.iter().map(|store| {
-            let cell = row.cells.iter().find(|cell| cell.store == *store);
-            cell.map_or_else(String::new, |cell| cell.outcome.signs())
-        });
+        let signs = report
+            .stores
+            .iter()
+            .map(|store| row.cell(*store).map_or_else(String::new, |cell| cell.outcome.signs()));
         [titled(&row.claim, language)].into_iter().chain(signs).collect()
     });
     let table = table(&heading.collect::<Vec<_>>(), rows);
@@ -62,9 +62,7 @@ pub(super) fn two_marks(language: Language) -> &'static str {
 }
 
 fn legend(report: &Report, language: Language) -> String {
-    let counted = Verdict::ALL.into_iter().map(|verdict| (verdict, report.count(verdict)));
-    let shown = counted.filter(|(verdict, count)| *count > 0 || verdict.is_answer());
-    let words = shown.map(|(verdict, count)| {
+    let words = report.counts().map(|(verdict, count)| {
         format!("`{}` {} ({count})", verdict.sign(), language.verdict(verdict))
     });
     words.collect::<Vec<_>>().join(" · ")
@@ -190,8 +188,4 @@ fn named(report: &Report, claim: u8, language: Language) -> String {
 
 fn titled(claim: &ClaimText, language: Language) -> String {
     format!("**C{}** {}", claim.number, plain(language.title(claim)))
-}
-
-pub(super) fn day(report: &Report) -> &str {
-    report.started.split('T').next().unwrap_or_default()
 }

@@ -44,7 +44,7 @@ fn parts(report: &Report) -> Markup {
             a href="#evidence" { "All evidence" }
             a href="#run" { "The run" }
             span.when {
-                (day(report)) ", " (pace(report)) ", seed " (report.seed) ", "
+                (report.day()) ", " (pace(report)) ", seed " (report.seed) ", "
                 (report.machine.cores) " cores"
             }
         }
@@ -55,13 +55,10 @@ fn parts(report: &Report) -> Markup {
 pub(super) fn legend(report: &Report) -> Markup {
     html! {
         ul.legend aria-label="Verdicts, and how many there are" {
-            @for verdict in Verdict::ALL {
-                @let count = report.count(verdict);
-                @if count > 0 || verdict.is_answer() {
-                    li {
-                        span class={ "v " (class(verdict)) } { (chip(verdict)) }
-                        b { (count) } " " (meaning(verdict))
-                    }
+            @for (verdict, count) in report.counts() {
+                li {
+                    span class={ "v " (class(verdict)) } { (chip(verdict)) }
+                    b { (count) } " " (meaning(verdict))
                 }
             }
         }
@@ -92,8 +89,4 @@ fn pace(report: &Report) -> &'static str {
         Pace::Quick => "a quick run",
         Pace::Full => "a full run",
     }
-}
-
-fn day(report: &Report) -> &str {
-    report.started.split('T').next().unwrap_or_default()
 }

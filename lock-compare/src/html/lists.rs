@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::{Cell, Report, Row, Verdict};
+use crate::{Cell, ClaimText, Report, Row, Verdict};
 
 use super::matrix;
 
@@ -10,16 +10,7 @@ pub(super) fn differing(report: &Report) -> Markup {
     let rows = with(report, Verdict::Differs);
     html! {
         @if rows.is_empty() { p { "Nothing in this run." } }
-        @else {
-            ul.list {
-                @for (row, cells) in &rows {
-                    li {
-                        b { "C" (row.claim.number) } " " (row.claim.claimed)
-                        ul { (reasons(row.claim.number, cells)) }
-                    }
-                }
-            }
-        }
+        @else { (list(&rows, |claim| &claim.claimed)) }
     }
 }
 
@@ -30,12 +21,18 @@ pub(super) fn missing(report: &Report) -> Markup {
         @else { ul.list { @for line in &report.missing { li { (line) } } } }
         @if !failed.is_empty() {
             h3 { "Experiments that went wrong, so that there is no verdict" }
-            ul.list {
-                @for (row, cells) in &failed {
-                    li {
-                        b { "C" (row.claim.number) } " " (row.claim.title)
-                        ul { (reasons(row.claim.number, cells)) }
-                    }
+            (list(&failed, |claim| &claim.title))
+        }
+    }
+}
+
+fn list(rows: &[(&Row, Vec<&Cell>)], words: fn(&ClaimText) -> &String) -> Markup {
+    html! {
+        ul.list {
+            @for (row, cells) in rows {
+                li {
+                    b { "C" (row.claim.number) } " " (words(&row.claim))
+                    ul { (reasons(row.claim.number, cells)) }
                 }
             }
         }

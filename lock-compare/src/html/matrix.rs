@@ -51,7 +51,6 @@ fn block(report: &Report, rows: &[Row]) -> Markup {
 }
 
 fn line(report: &Report, row: &Row) -> Markup {
-    let cell = |store: Store| row.cells.iter().find(|cell| cell.store == store);
     html! {
         tr role="row" {
             th.claim scope="row" role="rowheader" {
@@ -61,7 +60,7 @@ fn line(report: &Report, row: &Row) -> Markup {
             }
             @for store in report.stores.iter().copied() {
                 td role="cell" {
-                    @if let Some(cell) = cell(store) { (link(row.claim.number, cell)) }
+                    @if let Some(cell) = row.cell(store) { (link(row.claim.number, cell)) }
                 }
             }
         }

@@ -2,7 +2,6 @@
 
 mod advice;
 mod evidence;
-mod front;
 mod glossary;
 mod head;
 mod lists;

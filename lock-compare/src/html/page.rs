@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use crate::Report;
 
-use super::{Detail, advice, evidence, front, glossary, head, lists, matrix};
+use super::{Detail, advice, evidence, glossary, head, lists, matrix, plots};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
@@ -18,7 +18,7 @@ pub(super) fn page(report: &Report, detail: Detail) -> Markup {
             (matrix::section(report))
             (section("words", "Words", glossary::words()))
             (section("advice", "Which store to take", advice::cards(report)))
-            (section("plots", "Plots", front::topics(report, detail)))
+            (section("plots", "Plots", plots::topics(report, detail)))
             (section("differs", "What differs from the documents", lists::differing(report)))
             (section("missing", "What is missing", lists::missing(report)))
             (section("evidence", "All evidence", evidence::claims(report, detail)))

@@ -3,7 +3,7 @@
 mod ending;
 mod first_holder;
 mod late_holder;
-mod line;
+mod queue;
 mod requests;
 mod revoked_waiter;
 pub(crate) mod script;
@@ -25,7 +25,7 @@ pub(crate) use self::{
     ending::{Ending, PATIENCE, Round, killed, sooner},
     first_holder::{FirstHolder, Meeting, Second},
     late_holder::late_holder,
-    line::{has, joined, turn, until_line, until_line_within},
+    queue::{has, joined, turn, until_line, until_line_within},
     requests::{Rivals, counters, counting, requests},
     revoked_waiter::{Belief, Waiter, revoked_waiter},
     two_clients::two_clients,

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{gateway, logins::Logins, metrics};
+use super::{counters, gateway, logins::Logins};
 use crate::{
     Counters, LabError, Place,
     options::Common,
@@ -126,7 +126,7 @@ impl Store for EtcdOptions {
     }
 
     fn counters(&self, addr: SocketAddr) -> Answer<'_, Counters> {
-        Box::pin(metrics::counters(addr))
+        Box::pin(counters::read(addr))
     }
 }
 

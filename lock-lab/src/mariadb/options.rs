@@ -4,13 +4,13 @@ use std::{ffi::OsString, fs, net::SocketAddr, path::Path, process::Output};
 
 use tokio::process::Command;
 
-use super::status;
+use super::counters;
 use crate::{
     Counters, LabError,
-    account::{NAME, Password},
-    client::Client,
     options::Common,
     program,
+    sql_account::{NAME, Password},
+    sql_client::Client,
     store::{Answer, Arguments, Store},
     template::Template,
     tls::Tls,
@@ -154,7 +154,7 @@ impl Store for MariaDbOptions {
     fn counters(&self, addr: SocketAddr) -> Answer<'_, Counters> {
         // Without a database, so that its own connections differ from the others.
         Box::pin(
-            async move { Ok(status::counters(&self.client(addr, &[])?.run(status::ASK).await?)) },
+            async move { Ok(counters::read(&self.client(addr, &[])?.run(counters::ASK).await?)) },
         )
     }
 }

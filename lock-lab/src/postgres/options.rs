@@ -10,13 +10,13 @@ use std::{
 
 use tokio::process::Command;
 
-use super::statements;
+use super::counters;
 use crate::{
     Counters, LabError,
-    account::{NAME, Password},
-    client::Client,
     options::Common,
     program,
+    sql_account::{NAME, Password},
+    sql_client::Client,
     store::{Answer, Arguments, Store},
     template::Template,
     tls::Tls,
@@ -177,9 +177,7 @@ impl Store for PostgresOptions {
     }
 
     fn counters(&self, addr: SocketAddr) -> Answer<'_, Counters> {
-        Box::pin(async move {
-            Ok(statements::counters(&self.client(addr)?.run(statements::ASK).await?))
-        })
+        Box::pin(async move { Ok(counters::read(&self.client(addr)?.run(counters::ASK).await?)) })
     }
 }
 

@@ -6,7 +6,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{
     cluster::Member,
-    info,
+    counters,
     resp::Connection,
     role::{self, Role},
     secured::{self, Login},
@@ -112,6 +112,6 @@ impl Store for RedisOptions {
     }
 
     fn counters(&self, addr: SocketAddr) -> Answer<'_, Counters> {
-        Box::pin(info::counters(addr, self.password.as_deref()))
+        Box::pin(counters::read(addr, self.password.as_deref()))
     }
 }

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, ops::Deref, path::Path, time::Duration};
 
 use super::{
-    ask, info,
+    ask, counters,
     options::{INSTALL, PROGRAM},
     resp::Connection,
     role::write_once,
@@ -138,6 +138,6 @@ impl Store for Watch {
     }
 
     fn counters(&self, addr: SocketAddr) -> Answer<'_, Counters> {
-        Box::pin(async move { info::counters(addr, self.password().as_deref()).await })
+        Box::pin(async move { counters::read(addr, self.password().as_deref()).await })
     }
 }

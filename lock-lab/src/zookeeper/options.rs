@@ -11,7 +11,7 @@ use std::{
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::{encryption, four_letter, monitor, protect};
+use super::{counters, encryption, four_letter, protect};
 use crate::{
     Counters, LabError, Place,
     options::Common,
@@ -158,7 +158,7 @@ impl Store for ZooKeeperOptions {
     }
 
     fn counters(&self, addr: SocketAddr) -> Answer<'_, Counters> {
-        Box::pin(monitor::counters(addr))
+        Box::pin(counters::read(addr))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The numbers of a Redis.
+//! The numbers that a Redis counts.
 
 use std::net::SocketAddr;
 
@@ -8,10 +8,7 @@ use crate::{Counters, LabError};
 /// The commands that the lab sends to read the numbers.
 const OWN: [&str; 3] = ["auth", "client|list", "info"];
 
-pub(super) async fn counters(
-    addr: SocketAddr,
-    password: Option<&str>,
-) -> Result<Counters, LabError> {
+pub(super) async fn read(addr: SocketAddr, password: Option<&str>) -> Result<Counters, LabError> {
     let mut connection = Connection::open(addr, password).await?;
     let info = connection.call(&[b"INFO", b"all"]).await?.to_string();
     // Redis 7.0 has no counter for these clients.

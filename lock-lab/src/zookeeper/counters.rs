@@ -1,11 +1,11 @@
-//! The numbers of a ZooKeeper.
+//! The numbers that a ZooKeeper counts.
 
 use std::net::SocketAddr;
 
 use super::four_letter;
 use crate::{Counters, LabError};
 
-pub(super) async fn counters(addr: SocketAddr) -> Result<Counters, LabError> {
+pub(super) async fn read(addr: SocketAddr) -> Result<Counters, LabError> {
     let reply = four_letter::send(addr, "mntr").await?;
     if !reply.starts_with("zk_") {
         return Err(LabError::Reply { server: "zookeeper", reply });

@@ -1,12 +1,12 @@
-//! The numbers of a MariaDB.
+//! The numbers that a MariaDB counts.
 
-use crate::{Counters, account::NAME};
+use crate::{Counters, sql_account::NAME};
 
 pub(super) const ASK: &str = "SHOW GLOBAL STATUS; SHOW PROCESSLIST;";
 /// The names under which MariaDB counts these statements.
 const OWN: [&str; 2] = ["show_processlist", "show_status"];
 
-pub(super) fn counters(answer: &str) -> Counters {
+pub(super) fn read(answer: &str) -> Counters {
     answer.lines().filter_map(number).collect()
 }
 

@@ -1,4 +1,4 @@
-//! The numbers of an etcd.
+//! The numbers that an etcd counts.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use crate::{Counters, LabError};
 /// The method that the lab calls to read the numbers.
 const OWN: &str = "LeaseLeases";
 
-pub(super) async fn counters(addr: SocketAddr) -> Result<Counters, LabError> {
+pub(super) async fn read(addr: SocketAddr) -> Result<Counters, LabError> {
     let metrics = gateway::get(addr, "/metrics").await?;
     let mut counters: Counters = metrics.lines().filter_map(number).collect();
     counters.add("leases", gateway::leases(addr).await?.len() as u64);

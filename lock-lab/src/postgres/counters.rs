@@ -1,4 +1,4 @@
-//! The numbers of a PostgreSQL.
+//! The numbers that a PostgreSQL counts.
 
 use crate::Counters;
 
@@ -14,7 +14,7 @@ pub(super) const ASK: &str = "
         WHERE backend_type = 'client backend' AND application_name <> 'lock-lab'
     UNION ALL SELECT 'waiting', count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
 
-pub(super) fn counters(answer: &str) -> Counters {
+pub(super) fn read(answer: &str) -> Counters {
     let pairs = answer.lines().filter_map(|line| line.split_once('\t'));
     pairs.filter_map(|(key, value)| Some((key, value.parse().ok()?))).collect()
 }

@@ -1,4 +1,4 @@
-//! The holder's side: it feeds the supervisor with deadlines and signals.
+//! The holder: it tells the supervisor the deadlines, and passes signals on to it.
 
 use std::{
     collections::HashSet,
@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use distlock::{Held, LossReason};
+use distlock::Held;
 use lock_core::{Clock, Instant, validity::margin};
 use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use tokio::{
@@ -23,17 +23,17 @@ use tokio::{
 };
 
 use super::{
+    descriptor::pass,
     family,
     job_control::JobControl,
     message::{Begin, End, Environment, News, Order},
     outbox::Outbox,
-    passing::pass,
     supervisor::SUPERVISE,
 };
 use crate::{
     arguments,
-    exit::say,
-    policy::Policy,
+    exit::{Outcome, say},
+    on_lost::Policy,
     signals::{Signals, bit},
 };
 
@@ -48,23 +48,6 @@ pub(crate) struct Job {
     pub(crate) environment: Environment,
     pub(crate) policy: Policy,
     pub(crate) ttl: Duration,
-}
-
-/// The end of the run.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    /// The command's exit code; `None` if its end was not seen.
-    pub(crate) code: Option<u8>,
-    /// The signal that this process has got as well, if it ended the command.
-    pub(crate) signal: Option<Signal>,
-    /// Whether a signal asked it to end, also one that came too late.
-    pub(crate) asked: bool,
-    /// Number of descendants that may not be killed, and live on.
-    pub(crate) left: usize,
-    /// Whether the command was ended, or asked to end, because of the lock.
-    pub(crate) lost: bool,
-    /// The reason of the loss, if it was known before the command ended.
-    pub(crate) reason: Option<LossReason>,
 }
 
 /// A supervisor whose command has not begun. It starts while the holder waits for the lock. A drop
@@ -103,7 +86,7 @@ impl Ready {
         job: Job,
         signals: &mut Signals,
     ) -> io::Result<Outcome> {
-        Feeder::new(&self, job)?.feed(held, signals).await
+        Holder::new(&self, job)?.feed(held, signals).await
     }
 }
 
@@ -114,7 +97,7 @@ impl Drop for Ready {
     }
 }
 
-struct Feeder {
+struct Holder {
     supervisor: Pid,
     news: Lines<BufReader<OwnedReadHalf>>,
     orders: Outbox<Order>,
@@ -128,7 +111,7 @@ struct Feeder {
     before: HashSet<Pid>,
 }
 
-impl Feeder {
+impl Holder {
     fn new(ready: &Ready, job: Job) -> io::Result<Self> {
         let supervisor = i32::try_from(ready.supervisor.id()).ok().and_then(Pid::from_raw);
         let supervisor = supervisor.ok_or_else(|| io::Error::other("no process id"))?;
