@@ -51,8 +51,10 @@ impl Figures {
             return Err("a renewal fell into the longer run".to_owned());
         } else if !more(|cost| cost.profile.spawns).is_multiple_of(pairs) {
             return Err("a work moved to a task of its own".to_owned());
-        } else if alone && !more(requests).is_multiple_of(pairs) {
-            return Err("there were requests besides those of the pairs".to_owned());
+        }
+        let asked = more(requests);
+        if alone && !asked.is_multiple_of(pairs) {
+            return Err(format!("{pairs} pairs made {asked} requests: some are not theirs"));
         }
         let at_server = |of: fn(&Cost) -> u64| long.server.map(|_| per_pair(of));
         Ok(Self {
@@ -122,6 +124,9 @@ mod tests {
         assert_eq!((figures.requests, figures.bytes), (Some(2.), Some(90.)));
         assert!(between(cost(600, 1, 0)).unwrap_err().contains("renewal"));
         assert!(between(cost(600, 0, 1)).unwrap_err().contains("task of its own"));
+        let mut idle = cost(600, 0, 0);
+        idle.server.as_mut().unwrap().requests += 3;
+        assert!(between(idle).unwrap_err().contains("400 pairs made 803 requests"));
     }
 
     #[test]

@@ -40,8 +40,8 @@ fn run(arguments: &[&str]) -> Result<bool, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         match arguments {
-            [pairs::COMMAND, count, tasks, ttl] => {
-                pairs::run(count.parse()?, tasks.parse()?, ttl.parse()?).await?;
+            [pairs::COMMAND, count, tasks] => {
+                pairs::run(count.parse()?, tasks.parse()?).await?;
                 Ok(true)
             }
             [] => count(&|_, _| false).await.map(|_| true),

@@ -32,11 +32,11 @@ impl Place {
         let (store, ttl) = match scheme {
             "zookeeper" => {
                 // Sessions last for 20 ticks at most. Its sweep of empty directories sleeps.
-                let server = ZooKeeper::builder().in_memory().tick(Duration::from_secs(2));
+                let server = ZooKeeper::builder().in_memory().tick(Duration::from_secs(30));
                 let server =
                     server.arg("-Dznode.container.checkIntervalMs=3600000").start().await?;
                 let server = AnyStore::Server(Box::new(AnyServer::ZooKeeper(server)));
-                (server, Duration::from_secs(40))
+                (server, Duration::from_secs(600))
             }
             _ => (AnyStore::open_in_memory(scheme).await, Duration::from_secs(3600)),
         };
@@ -78,7 +78,7 @@ impl Place {
     async fn run(&self, pairs: u64, tasks: u64) -> Result<Cost, Failure> {
         let folder = tempfile::tempdir()?;
         let out = folder.path().join("callgrind.out");
-        let numbers = [pairs, tasks, self.ttl.as_secs()].map(|number| number.to_string());
+        let numbers = [pairs, tasks].map(|number| number.to_string());
         let mut command = Command::new("valgrind");
         command.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", out.display()));
         command.arg(env::current_exe()?).arg(COMMAND).args(numbers).env(URL, self.url());
@@ -103,9 +103,12 @@ impl Place {
         Ok(Cost { profile: callgrind::read(&out)?, server, late: took > self.ttl / 3 })
     }
 
+    /// With the TTL, so that a client has one session, which is never idle. A session of the default
+    /// TTL, beside one of the locks' own, would send requests of its own once a second or so.
     fn url(&self) -> String {
         let server = self.store.server().zip(self.proxy.as_ref());
-        server.map_or_else(|| self.store.url(), |(server, proxy)| server.url_via(proxy))
+        let url = server.map_or_else(|| self.store.url(), |(server, proxy)| server.url_via(proxy));
+        format!("{url}?ttl={}s", self.ttl.as_secs())
     }
 
     /// What the server has counted so far.
