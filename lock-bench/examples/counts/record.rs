@@ -1,6 +1,6 @@
 //! The costs that are committed.
 
-use std::{collections::BTreeMap, env, fs, process::Command};
+use std::{collections::BTreeMap, fs, process::Command};
 
 use lock_report::Machine;
 use serde::{Deserialize, Serialize};
@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Failure, figures::Figures};
 
 pub const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/counts.json");
-pub const COMMAND: &str =
-    "cargo run --profile bench -p distlock-bench --features all --example counts --";
+pub const COMMAND: &str = ".ci/counts";
 const LOCK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.lock");
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -29,8 +28,8 @@ pub struct Record {
 impl Record {
     /// Costs that were counted here and now.
     pub fn of(reason: &str, counts: BTreeMap<String, Figures>) -> Result<Self, Failure> {
-        let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-        let version = Command::new(rustc).arg("--version").output()?.stdout;
+        let version = Command::new("rustc").arg("--version").output();
+        let version = version.map_err(|error| format!("rustc: {error}"))?.stdout;
         Ok(Self {
             reason: reason.trim().to_owned(),
             toolchain: String::from_utf8_lossy(&version).trim().to_owned(),
