@@ -49,8 +49,9 @@ fn run(arguments: &[&str]) -> Result<bool, Failure> {
             }
             ["--check"] => check(&program).await,
             ["--write", reason] if !reason.trim().is_empty() => {
-                let counts = count(&program, &SHOWN, &|_, _| false).await?;
-                Record::of(reason, counts)?.write()?;
+                let mut record = Record::here(reason)?;
+                record.counts = count(&program, &SHOWN, &|_, _| false).await?;
+                record.write()?;
                 Ok(true)
             }
             _ => Err(USAGE.into()),
@@ -59,32 +60,26 @@ fn run(arguments: &[&str]) -> Result<bool, Failure> {
 }
 
 async fn check(program: &Program) -> Result<bool, Failure> {
-    let before = Record::read()?;
+    let (before, mut now) = (Record::read()?, Record::here("")?);
+    let other = before.other_than(&now);
     // The minimum only falls: the first round that is within the bound is enough.
-    let is_within = |what: &str, now: &Figures| {
-        before.counts.get(what).is_some_and(|before| now.risen(before).is_empty())
-    };
-    let now = Record::of("", count(program, &[], &is_within).await?)?;
-    let mut risen = Vec::new();
-    for (what, figures) in &now.counts {
-        match before.counts.get(what) {
-            Some(before) => {
-                risen.extend(figures.risen(before).iter().map(|rise| format!("{what}: {rise}")));
-            }
-            None => risen.push(format!("{what}: not in the file")),
-        }
+    let is_enough = |what: &str, now: &Figures| other.is_some() || before.admits(what, now);
+    now.counts = count(program, &[], &is_enough).await?;
+    let found = before.differences(&now);
+    for difference in &found {
+        println!("{difference}");
     }
-    for rise in &risen {
-        println!("{rise}");
-    }
-    if let Some(other) = before.other_than(&now) {
-        println!("{} was written with {other}, so nothing is compared strictly", record::FILE);
+    if let Some(other) = other {
+        println!("{} was written with {other}: this is no failure here", record::FILE);
         return Ok(true);
     }
-    if !risen.is_empty() {
-        println!("If the change is worth it, write down why: {} --write REASON", record::COMMAND);
+    if !found.is_empty() {
+        if !before.has_dependencies_of(&now) {
+            println!("Cargo.lock has changed since: it may be a dependency.");
+        }
+        println!("If the change is worth it, say why: {} --write REASON", record::COMMAND);
     }
-    Ok(risen.is_empty())
+    Ok(found.is_empty())
 }
 
 /// Counts on each store of the program, and prints. `is_enough` ends the rounds of one. `shown` are
