@@ -23,7 +23,7 @@ pub fn read(path: &Path) -> Result<Profile, Failure> {
         Profile { instructions: 0, .. } => Err("callgrind has counted nothing".into()),
         // The program does both.
         Profile { spawns: 0, .. } | Profile { allocations: 0, .. } => {
-            Err("callgrind names no spawn of tokio, or no malloc: build with --profile bench, \
+            Err("callgrind names no spawn of tokio, or no malloc: build with --profile counts, \
                  which keeps the names of functions"
                 .into())
         }

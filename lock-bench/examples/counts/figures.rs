@@ -19,6 +19,16 @@ pub struct Cost {
     pub late: bool,
 }
 
+impl Cost {
+    fn requests(&self) -> u64 {
+        self.server.map_or(0, |server| server.requests)
+    }
+
+    fn more_than(&self, other: &Self, of: fn(&Self) -> u64) -> u64 {
+        of(self).saturating_sub(of(other))
+    }
+}
+
 /// What a run has cost at the server.
 #[derive(Clone, Copy, Debug)]
 pub struct Server {
@@ -39,28 +49,35 @@ pub struct Figures {
 
 impl Figures {
     /// The costs by two runs, of which one had this many pairs more. Fails with the reason why they
-    /// do not count.
+    /// do not count. `alone`: by one task.
     pub fn between(short: &Cost, long: &Cost, pairs: u64, alone: bool) -> Result<Self, String> {
-        let more = |of: fn(&Cost) -> u64| of(long).saturating_sub(of(short));
-        let per_pair =
-            |of: fn(&Cost) -> u64| (more(of) as f64 / pairs as f64 * 100.).round() / 100.;
-        let requests = |cost: &Cost| cost.server.map_or(0, |server| server.requests);
+        let more = |of: fn(&Cost) -> u64| long.more_than(short, of);
         if short.late || long.late {
             return Err("it took a third of the TTL, so renewals were due".to_owned());
         } else if more(|cost| cost.server.map_or(0, |server| server.renewals)) > 0 {
             return Err("a renewal fell into the longer run".to_owned());
         } else if !more(|cost| cost.profile.spawns).is_multiple_of(pairs) {
             return Err("a work moved to a task of its own".to_owned());
-        } else if alone && !more(requests).is_multiple_of(pairs) {
-            return Err("there were requests besides those of the pairs".to_owned());
         }
+        let requests = more(Cost::requests);
+        if alone && !requests.is_multiple_of(pairs) {
+            return Err(format!("{pairs} pairs made {requests} requests: some are not theirs"));
+        }
+        Ok(Self::of_difference(short, long, pairs))
+    }
+
+    /// The costs by two runs, of which one had this many pairs more, disturbed or not.
+    pub fn of_difference(short: &Cost, long: &Cost, pairs: u64) -> Self {
+        let per_pair = |of: fn(&Cost) -> u64| {
+            (long.more_than(short, of) as f64 / pairs as f64 * 100.).round() / 100.
+        };
         let at_server = |of: fn(&Cost) -> u64| long.server.map(|_| per_pair(of));
-        Ok(Self {
+        Self {
             instructions: per_pair(|cost| cost.profile.instructions),
             allocations: per_pair(|cost| cost.profile.allocations),
-            requests: at_server(requests),
+            requests: at_server(Cost::requests),
             bytes: at_server(|cost| cost.server.map_or(0, |server| server.bytes)),
-        })
+        }
     }
 
     /// The least of both.
@@ -122,6 +139,9 @@ mod tests {
         assert_eq!((figures.requests, figures.bytes), (Some(2.), Some(90.)));
         assert!(between(cost(600, 1, 0)).unwrap_err().contains("renewal"));
         assert!(between(cost(600, 0, 1)).unwrap_err().contains("task of its own"));
+        let mut idle = cost(600, 0, 0);
+        idle.server.as_mut().unwrap().requests += 3;
+        assert!(between(idle).unwrap_err().contains("400 pairs made 803 requests"));
     }
 
     #[test]

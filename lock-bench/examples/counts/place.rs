@@ -1,42 +1,44 @@
 //! A private store, and runs on it under valgrind.
 
-use std::{env, process::Stdio, time::Duration};
+use std::time::Duration;
 
 use lock_core::Clock;
 use lock_lab::{AnyServer, AnyStore, Counters, Proxy, ZooKeeper};
-use tokio::process::Command;
 
 use crate::{
-    Failure, callgrind,
+    Failure,
     figures::{Cost, Figures, Server},
-    pairs::{COMMAND, URL},
+    program::Program,
 };
 
-/// Pairs of the shorter and of the longer run: the difference has no costs of start and end.
-const PAIRS: [u64; 2] = [200, 600];
+/// Pairs of the shorter and of the longer run: the difference has no costs of start and end. Each
+/// number of tasks divides both.
+const PAIRS: [u64; 2] = [192, 576];
+const MORE: u64 = PAIRS[1] - PAIRS[0];
 /// How many undisturbed rounds count, and how many there are at most.
 const ROUNDS: usize = 3;
 const MOST_ROUNDS: usize = 9;
 
-pub struct Place {
+pub struct Place<'p> {
+    program: &'p Program,
     store: AnyStore,
-    scheme: &'static str,
+    scheme: &'p str,
     /// Counts the bytes to the server.
     proxy: Option<Proxy>,
     /// So long that no renewal falls into a run.
     ttl: Duration,
 }
 
-impl Place {
-    pub async fn open(scheme: &'static str) -> Result<Self, Failure> {
+impl<'p> Place<'p> {
+    pub async fn open(program: &'p Program, scheme: &'p str) -> Result<Self, Failure> {
         let (store, ttl) = match scheme {
             "zookeeper" => {
                 // Sessions last for 20 ticks at most. Its sweep of empty directories sleeps.
-                let server = ZooKeeper::builder().in_memory().tick(Duration::from_secs(2));
+                let server = ZooKeeper::builder().in_memory().tick(Duration::from_secs(30));
                 let server =
                     server.arg("-Dznode.container.checkIntervalMs=3600000").start().await?;
                 let server = AnyStore::Server(Box::new(AnyServer::ZooKeeper(server)));
-                (server, Duration::from_secs(40))
+                (server, Duration::from_secs(600))
             }
             _ => (AnyStore::open_in_memory(scheme).await, Duration::from_secs(3600)),
         };
@@ -44,7 +46,7 @@ impl Place {
             Some(server) => Some(Proxy::start(server.addr()).await?),
             None => None,
         };
-        let place = Self { store, scheme, proxy, ttl };
+        let place = Self { program, store, scheme, proxy, ttl };
         // The first client makes tables, and loads scripts.
         place.run(1, 1).await?;
         Ok(place)
@@ -58,9 +60,8 @@ impl Place {
     ) -> Result<Figures, Failure> {
         let (mut least, mut counted, mut why) = (None::<Figures>, 0, String::new());
         for _ in 0..MOST_ROUNDS {
-            let [short, long] = PAIRS;
-            let (lower, upper) = (self.run(short, tasks).await?, self.run(long, tasks).await?);
-            match Figures::between(&lower, &upper, long - short, tasks == 1) {
+            let [short, long] = self.round(tasks).await?;
+            match Figures::between(&short, &long, MORE, tasks == 1) {
                 Err(disturbed) => why = disturbed,
                 Ok(figures) => {
                     let figures = least.map_or(figures, |least| least.least(figures));
@@ -75,37 +76,36 @@ impl Place {
             .into())
     }
 
+    /// Returns the costs of one round, disturbed or not.
+    pub async fn show(&self, tasks: u64) -> Result<Figures, Failure> {
+        let [short, long] = self.round(tasks).await?;
+        Ok(Figures::of_difference(&short, &long, MORE))
+    }
+
+    async fn round(&self, tasks: u64) -> Result<[Cost; 2], Failure> {
+        let [short, long] = PAIRS;
+        Ok([self.run(short, tasks).await?, self.run(long, tasks).await?])
+    }
+
     async fn run(&self, pairs: u64, tasks: u64) -> Result<Cost, Failure> {
-        let folder = tempfile::tempdir()?;
-        let out = folder.path().join("callgrind.out");
-        let numbers = [pairs, tasks, self.ttl.as_secs()].map(|number| number.to_string());
-        let mut command = Command::new("valgrind");
-        command.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", out.display()));
-        command.arg(env::current_exe()?).arg(COMMAND).args(numbers).env(URL, self.url());
-        command.stdin(Stdio::null()).kill_on_drop(true);
         let (before, began) = (self.server().await?, Clock::Boot.now());
-        let ended = command.output().await;
+        let profile = self.program.run(&self.url(), pairs, tasks).await?;
         let took = Clock::Boot.now().since(began);
-        let ended =
-            ended.map_err(|error| format!("valgrind: {error} (apt-get install valgrind)"))?;
-        if !ended.status.success() {
-            let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-            return Err(
-                format!("the run under valgrind ended with {}: {said}", ended.status).into()
-            );
-        }
         let since = |(now, before): (Server, Server)| Server {
             requests: now.requests - before.requests,
             renewals: now.renewals - before.renewals,
             bytes: now.bytes - before.bytes,
         };
         let server = self.server().await?.zip(before).map(since);
-        Ok(Cost { profile: callgrind::read(&out)?, server, late: took > self.ttl / 3 })
+        Ok(Cost { profile, server, late: took > self.ttl / 3 })
     }
 
+    /// With the TTL, so that a client has one session, which is never idle. A session of the default
+    /// TTL, beside one of the locks' own, would send requests of its own once a second or so.
     fn url(&self) -> String {
         let server = self.store.server().zip(self.proxy.as_ref());
-        server.map_or_else(|| self.store.url(), |(server, proxy)| server.url_via(proxy))
+        let url = server.map_or_else(|| self.store.url(), |(server, proxy)| server.url_via(proxy));
+        format!("{url}?ttl={}s", self.ttl.as_secs())
     }
 
     /// What the server has counted so far.

@@ -1,6 +1,6 @@
 //! The costs that are committed.
 
-use std::{collections::BTreeMap, env, fs, process::Command};
+use std::{collections::BTreeMap, fs, process::Command};
 
 use lock_report::Machine;
 use serde::{Deserialize, Serialize};
@@ -8,14 +8,13 @@ use serde::{Deserialize, Serialize};
 use crate::{Failure, figures::Figures};
 
 pub const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/counts.json");
-pub const COMMAND: &str =
-    "cargo run --profile bench -p distlock-bench --features all --example counts --";
+pub const COMMAND: &str = ".ci/counts";
 const LOCK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.lock");
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Record {
     /// Why it was written.
-    pub reason: String,
+    reason: String,
     /// What `rustc --version` says.
     toolchain: String,
     /// A hash of `Cargo.lock`.
@@ -27,16 +26,16 @@ pub struct Record {
 }
 
 impl Record {
-    /// Costs that were counted here and now.
-    pub fn of(reason: &str, counts: BTreeMap<String, Figures>) -> Result<Self, Failure> {
-        let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-        let version = Command::new(rustc).arg("--version").output()?.stdout;
+    /// A record of here and now, to which the costs are still to come.
+    pub fn here(reason: &str) -> Result<Self, Failure> {
+        let version = Command::new("rustc").arg("--version").output();
+        let version = version.map_err(|error| format!("rustc: {error}"))?.stdout;
         Ok(Self {
             reason: reason.trim().to_owned(),
             toolchain: String::from_utf8_lossy(&version).trim().to_owned(),
             dependencies: format!("{:016x}", hash(&fs::read(LOCK)?)),
             processor: Machine::this().processor,
-            counts,
+            counts: BTreeMap::new(),
         })
     }
 
@@ -51,15 +50,39 @@ impl Record {
         Ok(fs::write(FILE, text).map_err(|error| format!("{FILE}: {error}"))?)
     }
 
-    /// What it was written with, if other costs may come of that.
+    /// With what it was written, if other costs come of that alone.
     pub fn other_than(&self, now: &Self) -> Option<&str> {
         if self.toolchain != now.toolchain {
-            Some(&self.toolchain)
-        } else if self.dependencies != now.dependencies {
-            Some("another Cargo.lock")
-        } else {
-            (self.processor != now.processor).then_some(&*self.processor)
+            return Some(&self.toolchain);
         }
+        (self.processor != now.processor).then_some(&*self.processor)
+    }
+
+    /// Whether it was written with the same `Cargo.lock`.
+    pub fn has_dependencies_of(&self, now: &Self) -> bool {
+        self.dependencies == now.dependencies
+    }
+
+    /// Whether these costs are within the bound.
+    pub fn admits(&self, what: &str, now: &Figures) -> bool {
+        self.counts.get(what).is_some_and(|before| now.risen(before).is_empty())
+    }
+
+    /// A sentence for each cost that has risen, come or gone since.
+    pub fn differences(&self, now: &Self) -> Vec<String> {
+        let mut found = Vec::new();
+        for (what, figures) in &now.counts {
+            match self.counts.get(what) {
+                Some(before) => {
+                    found
+                        .extend(figures.risen(before).iter().map(|rise| format!("{what}: {rise}")));
+                }
+                None => found.push(format!("{what}: not in the file")),
+            }
+        }
+        let gone = self.counts.keys().filter(|what| !now.counts.contains_key(*what));
+        found.extend(gone.map(|what| format!("{what}: in the file, and not counted")));
+        found
     }
 }
 
@@ -68,4 +91,39 @@ fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(processor: &str, dependencies: &str, counts: &[(&str, f64)]) -> Record {
+        let figures =
+            |instructions| Figures { instructions, allocations: 9., requests: None, bytes: None };
+        let counts = counts.iter().map(|(what, count)| ((*what).to_owned(), figures(*count)));
+        let [reason, toolchain] = ["a test", "rustc 1"].map(str::to_owned);
+        let [processor, dependencies] = [processor, dependencies].map(str::to_owned);
+        Record { reason, toolchain, dependencies, processor, counts: counts.collect() }
+    }
+
+    #[test]
+    fn what_rises_comes_or_goes_is_told() {
+        let before = record("A", "1", &[("memory", 100.), ("redis", 100.), ("etcd", 100.)]);
+        let now = record("A", "2", &[("memory", 102.), ("redis", 104.), ("sqlite", 100.)]);
+        let found = before.differences(&now).join("\n");
+        let expected = "redis: 104.00 instructions, and 100.00 before\nsqlite: not in the file\n\
+                        etcd: in the file, and not counted";
+        assert_eq!(found, expected);
+        assert!(before.admits("memory", &now.counts["memory"]));
+        assert!(!before.admits("sqlite", &now.counts["sqlite"]));
+    }
+
+    #[test]
+    fn another_processor_counts_differently_and_another_lock_file_does_not() {
+        let before = record("A", "1", &[]);
+        assert_eq!(before.other_than(&record("B", "1", &[])), Some("A"));
+        let updated = record("A", "2", &[]);
+        assert_eq!(before.other_than(&updated), None);
+        assert!(!before.has_dependencies_of(&updated));
+    }
 }
