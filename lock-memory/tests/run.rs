@@ -75,17 +75,18 @@ async fn the_loss_of_one_name_ends_the_work_of_a_set() {
 async fn one_question_mark_is_enough() {
     async fn job(locks: &Locks, fails: bool) -> Result<u32, Own> {
         let work = move || async move { if fails { Err(Own::Job("no paper")) } else { Ok(1) } };
-        let one = locks.lock("a")?.try_run(|_| work()).await?;
-        let two = locks.semaphore("b", 2)?.try_run(|_| work()).await?;
-        let three = locks.all(["c", "d"])?.try_run(|_| work()).await?;
-        Ok(one + two + three + election(locks).try_run("me", |_| work()).await?)
+        let one = locks.lock("a")?.run_fallible(|_| work()).await?;
+        let two = locks.semaphore("b", 2)?.run_fallible(|_| work()).await?;
+        let three = locks.all(["c", "d"])?.run_fallible(|_| work()).await?;
+        Ok(one + two + three + election(locks).run_fallible("me", |_| work()).await?)
     }
     let store = MemoryStore::new();
     let locks = locks(&store);
     assert_eq!(job(&locks, false).await.unwrap(), 4);
     assert!(matches!(job(&locks, true).await, Err(Own::Job("no paper"))));
     let taken = locks.lock("a").unwrap().acquire().await.unwrap();
-    let vain = locks.lock("a").unwrap().wait(Duration::ZERO).try_run(|_| async { Ok(()) }).await;
+    let vain =
+        locks.lock("a").unwrap().wait(Duration::ZERO).run_fallible(|_| async { Ok(()) }).await;
     assert!(matches!(vain, Err(Own::Lock(Error::WaitTimeout { .. }))), "{vain:?}");
     taken.release().await.unwrap();
 }

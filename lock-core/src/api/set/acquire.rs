@@ -95,7 +95,7 @@ impl LockSet {
     /// # Errors
     ///
     /// The errors of the work and of [`run`](Self::run).
-    pub fn try_run<T, E, W, F>(
+    pub fn run_fallible<T, E, W, F>(
         &self,
         work: W,
     ) -> impl Future<Output = Result<T, E>> + use<T, E, W, F>
