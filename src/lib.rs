@@ -45,7 +45,7 @@
 //!
 //! | to | call |
 //! |---|---|
-//! | work under a lock, and be stopped when it is lost | [`Lock::run`], [`Lock::run_fallible`]; also of sets, semaphores and elections |
+//! | work under a lock, and be stopped when it is lost | [`Lock::run`], [`Lock::run_fallible`]; also of sets, semaphores and elections. [`LockGuard::run`] under a lock that is held already |
 //! | hold it by hand | [`Lock::acquire`], [`Lock::try_acquire`]; [`LockGuard::release`], or drop the guard |
 //! | hear that renewals fail, before the lock is lost | [`Held::at_risk`], [`Held::is_at_risk`] |
 //! | do a job on the leader only | [`Election::run`], [`Election::keep_running`], [`Election::campaign`]; `docs/shutdown.md` ends it in order |
