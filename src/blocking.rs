@@ -1,10 +1,11 @@
 //! The same locks for programs without async, including elections and owners: same names, same
 //! guarantees. `lost` and `next` of an observer take a limit here: [`LockGuard::lost_within`],
-//! [`Observer::next_within`]. There is no `run`, `try_run`, `keep_running` or `close_on_signal`:
-//! they stop work from outside, and a thread cannot be stopped. So work under a lock checks
-//! [`Held::is_valid`](crate::Held::is_valid) itself. A guard derefs to [`Held`](crate::Held), or to
-//! [`HeldSet`](crate::HeldSet), like the async one; the futures there (`lost`, `at_risk`) are for
-//! async code. There is no stream `connections`: [`Locks::connection`] returns the state.
+//! [`Observer::next_within`]. There is no `run`, `run_fallible`, `keep_running` or
+//! `close_on_signal`: they stop work from outside, and a thread cannot be stopped. So work under a
+//! lock checks [`Held::is_valid`](crate::Held::is_valid) itself. A guard derefs to
+//! [`Held`](crate::Held), or to [`HeldSet`](crate::HeldSet), like the async one; the futures there
+//! (`lost`, `at_risk`) are for async code. There is no stream `connections`: [`Locks::connection`]
+//! returns the state.
 //!
 //! ```
 //! let locks = distlock::blocking::connect("memory:")?; // or etcd://.., redis://.., zookeeper://..

@@ -35,17 +35,18 @@
 //! also be connected by its own type, `XLock::connect(XConfig)`, with a configuration from a URL,
 //! from a file (feature `serde`), or from the program's own client.
 //!
-//! Three features are off by default. `serde` writes and reads tokens, names, entries and leaders,
-//! writes guarantees, and reads requirements, a [`StoreUrl`] and `XConfig`s from a configuration.
-//! With `stream` an [`Observer`] is a `futures_core::Stream`. With `tls`, which `all`, `mysql` and
-//! `postgres` bring along, connections can be encrypted: [`Tls`]. Without it, whatever asks for that
-//! is refused.
+//! Four features are off by default. `metrics` counts and measures by the crate `metrics`;
+//! `docs/metrics.md` in the repository lists what. `serde` writes and reads tokens, names, entries
+//! and leaders, writes guarantees, and reads requirements, a [`StoreUrl`] and `XConfig`s from a
+//! configuration. With `stream` an [`Observer`] is a `futures_core::Stream`. With `tls`, which
+//! `all`, `mysql` and `postgres` bring along, connections can be encrypted: [`Tls`]. Without it,
+//! whatever asks for that is refused.
 //!
 //! # Where to look
 //!
 //! | to | call |
 //! |---|---|
-//! | work under a lock, and be stopped when it is lost | [`Lock::run`], [`Lock::try_run`]; also of sets, semaphores and elections |
+//! | work under a lock, and be stopped when it is lost | [`Lock::run`], [`Lock::run_fallible`]; also of sets, semaphores and elections. [`LockGuard::run`] under a lock that is held already |
 //! | hold it by hand | [`Lock::acquire`], [`Lock::try_acquire`]; [`LockGuard::release`], or drop the guard |
 //! | hear that renewals fail, before the lock is lost | [`Held::at_risk`], [`Held::is_at_risk`] |
 //! | do a job on the leader only | [`Election::run`], [`Election::keep_running`], [`Election::campaign`]; `docs/shutdown.md` ends it in order |
@@ -54,6 +55,7 @@
 //! | decide what to do with an error | [`Error::is_transient`], [`is_busy`](Error::is_busy), [`is_lost`](Error::is_lost), [`is_closed`](Error::is_closed); `docs/errors.md` has a table, and how long each call takes at the most |
 //! | end a service | [`Locks::drain`], [`Locks::close`], [`Locks::close_on_signal`], without async [`blocking::Locks::drain_on_signal`]; `docs/shutdown.md` |
 //! | tell whether the store is there | [`Locks::ping`], [`Locks::connection`], [`Locks::connections`] |
+//! | watch locks in production | feature `metrics`, `docs/metrics.md`; the events of [`trace`] |
 //! | test code that locks | a store of the process, `memory:NAME`; `docs/testing.md` |
 //! | see or end what others hold | [`Locks::inspect`], [`Locks::names`], [`Locks::revoke`] |
 //! | write a driver | the module [`driver`] |

@@ -24,6 +24,9 @@ struct Errors;
 struct Fencing;
 #[doc = include_str!("../docs/handover.md")]
 struct Handover;
+#[cfg(feature = "metrics")]
+#[doc = include_str!("../docs/metrics.md")]
+struct Metrics;
 #[doc = include_str!("../docs/other-libraries.md")]
 struct OtherLibraries;
 #[cfg(feature = "memory")]

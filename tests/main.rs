@@ -23,6 +23,7 @@ mod interop;
 mod kinds;
 mod leaks;
 mod losses;
+mod metrics;
 mod naive;
 mod pages;
 mod runtimes;

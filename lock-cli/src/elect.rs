@@ -54,6 +54,10 @@ pub(crate) async fn elect(opt: &Elect, store: &Choice) -> Result<ExitCode, Failu
 
 fn campaign(opt: &Elect, place: &Place) -> Result<Granting, Failure> {
     let mut election = place.locks.election(&opt.name)?.ttl(place.ttl).holder(&place.me);
+    #[cfg(feature = "metrics")]
+    {
+        election = election.name_in_metrics();
+    }
     if let Some(limit) = opt.terms.max_hold {
         election = election.max_hold(limit);
     }

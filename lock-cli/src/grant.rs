@@ -38,6 +38,11 @@ fn granting(
     macro_rules! grant {
         ($lock:expr) => {{
             let mut lock = $lock.ttl(place.ttl).holder(&place.me);
+            #[cfg(feature = "metrics")]
+            {
+                // One name, so one time series more.
+                lock = lock.name_in_metrics();
+            }
             if let Some(limit) = wanted.terms.max_hold {
                 lock = lock.max_hold(limit);
             }

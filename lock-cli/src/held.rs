@@ -9,6 +9,8 @@ use distlock::{Held, Locks};
 use lock_core::{Clock, Instant, duration::about, this_process};
 use rustix::process::Signal;
 
+#[cfg(feature = "metrics")]
+use crate::metrics;
 use crate::{
     choice::Choice,
     exit::{Code, Failure, Outcome, say},
@@ -41,6 +43,11 @@ impl Place {
         // Wrong options are refused without the store.
         if let Some(ttl) = terms.ttl {
             on_lost.fit(ttl, terms.max_hold)?;
+        }
+        // Before the connect, which describes them.
+        #[cfg(feature = "metrics")]
+        if let Some(at) = terms.metrics {
+            metrics::serve(at).await?;
         }
         if !terms.quiet {
             store.say_default();

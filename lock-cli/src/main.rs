@@ -28,6 +28,8 @@ mod hold;
 mod leader;
 mod ls;
 mod man;
+#[cfg(all(feature = "metrics", target_os = "linux"))]
+mod metrics;
 #[cfg(target_os = "linux")]
 mod nested;
 mod on_lost;

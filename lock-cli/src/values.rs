@@ -3,6 +3,8 @@
 #[cfg(all(feature = "bench", target_os = "linux"))]
 pub(crate) mod bench;
 
+#[cfg(feature = "metrics")]
+use std::net::SocketAddr;
 use std::{ffi::OsStr, str::FromStr, time::Duration};
 
 use clap::{
@@ -17,6 +19,12 @@ use crate::on_lost::OnLost;
 /// A duration, in the form of a URL.
 pub(crate) fn duration(text: &str) -> Result<Duration, &'static str> {
     duration::parse(text).ok_or(duration::FORM)
+}
+
+/// An address and a port.
+#[cfg(feature = "metrics")]
+pub(crate) fn address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse().map_err(|_| "an address and a port, such as 127.0.0.1:9464 or [::]:9464")
 }
 
 /// The values of `--log`.

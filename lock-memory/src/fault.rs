@@ -10,7 +10,7 @@ use lock_core::{Clock, LockName};
 use crate::{
     MemoryLock, MemoryStore,
     store::Client,
-    wire::network::{Network, Trouble},
+    wire::network::{Network, Refusal, Trouble},
 };
 
 /// Switches for the faults of one client. Get them from [`MemoryLock::faults`], or from
@@ -103,6 +103,19 @@ impl Faults {
     /// Waiters stay; `revoke` removes a waiter.
     pub fn lose(&self, name: &LockName) -> usize {
         self.client.upgrade().map_or(0, |client| client.store.lose(name, &client.tell))
+    }
+
+    /// Denies each request that arrives, renewals, too, as after a right was withdrawn:
+    /// [`Error::Denied`](lock_core::Error::Denied). Nothing that was granted is taken away, but
+    /// nothing is renewed.
+    pub fn deny(&self) {
+        self.network.change(|t| t.refusal = Some(Refusal::Denied));
+    }
+
+    /// Answers each request that arrives, renewals, too, with what the client cannot use:
+    /// [`Error::Rejected`](lock_core::Error::Rejected). No request has an effect.
+    pub fn reject(&self) {
+        self.network.change(|t| t.refusal = Some(Refusal::Rejected));
     }
 
     /// Stops the watchdog, as a starved executor does; everything else works.

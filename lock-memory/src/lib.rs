@@ -28,7 +28,8 @@
 //!
 //! The clock is tokio's: under `tokio::time::pause` a TTL passes in no time. Faults can be
 //! scripted: [`MemoryStore::expire`], [`MemoryStore::delete`], and per client [`Faults`]
-//! (partition, half a partition, latency, a lost request or reply, a lost lock, a paused renewal).
+//! (partition, half a partition, latency, a lost request or reply, a denied or rejected request, a
+//! lost lock, a paused renewal).
 //!
 //! # Options
 //!

@@ -70,13 +70,15 @@ async fn a_paused_holder_writes_in_vain() {
     let (a, faults) = client(&store);
     let (b, _) = client(&store);
     let stock = Gate::new(10);
+    assert_eq!(stock.newest(), None);
     let old = a.lock("a").unwrap().acquire().await.unwrap();
     faults.partition();
     store.expire(&name("a"));
     let new = b.lock("a").unwrap().acquire().await.unwrap();
     stock.enter(new.token(), |left| *left -= 1).unwrap();
     stock.enter(old.token(), |left| *left -= 1).unwrap_err();
-    assert_eq!(stock.into_inner(), 9);
+    assert_eq!(stock.newest(), Some(new.token()));
+    assert_eq!((stock.read(|left| *left), stock.into_inner()), (9, 9));
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use lock_core::{Error, Holder, LockName, Locks, wall_clock};
+use lock_core::{Effect, Error, Holder, LockName, Locks, LossReason, wall_clock};
 use lock_memory::MemoryStore;
 
 const TTL: Duration = Duration::from_secs(2);
@@ -42,6 +42,31 @@ async fn an_error_names_the_callers_operation() {
     assert_eq!(op(locks.inspect("a").await), "inspect");
     assert_eq!(op(locks.names("").await), "names");
     assert_eq!(op(locks.revoke("a", uuid::Uuid::new_v4()).await), "revoke");
+}
+
+/// A store that refuses is told apart from one that is silent, and from a lock that is taken.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_an_error_of_its_own() {
+    let store = MemoryStore::new();
+    let client = store.client();
+    let faults = client.faults();
+    let locks = Locks::new(client);
+    let lock = locks.lock("a").unwrap().ttl(TTL);
+    let held = lock.acquire().await.unwrap();
+    faults.deny();
+    let denied = lock.try_acquire().await;
+    assert!(matches!(denied, Err(Error::Denied { op: "try_acquire", .. })), "{denied:?}");
+    assert!(held.is_valid());
+    assert_eq!(held.lost().await, LossReason::Expired);
+    faults.reject();
+    let rejected = lock.acquire().await;
+    assert!(
+        matches!(rejected, Err(Error::Rejected { op: "acquire", effect: Effect::None, .. })),
+        "{rejected:?}"
+    );
+    faults.heal();
+    lock.acquire().await.unwrap().release().await.unwrap();
+    assert!(store.contents().is_empty(), "no refused request had an effect");
 }
 
 #[test]

@@ -71,21 +71,50 @@ async fn the_loss_of_one_name_ends_the_work_of_a_set() {
     assert_eq!(ended.load(Ordering::SeqCst), 1);
 }
 
+/// A service answers whether it has the lock, and then works.
+#[tokio::test(start_paused = true)]
+async fn work_runs_under_a_guard_and_ends_like_that_of_a_lock() {
+    let (store, ended) = (MemoryStore::new(), Arc::new(AtomicU32::new(0)));
+    let lock = locks(&store).lock("a").unwrap().ttl(TTL);
+    let guard = lock.try_acquire().await.unwrap().unwrap();
+    let (token, seen) = (guard.token(), store.clone());
+    let work = tokio::spawn(
+        guard.run(|held| async move { (held.token(), seen.contents().len(), held.is_valid()) }),
+    );
+    assert_eq!(work.await.unwrap().unwrap(), (token, 1, true));
+    assert!(store.contents().is_empty(), "it is released");
+
+    let (guard, dropped) = (lock.acquire().await.unwrap(), Dropped(ended.clone()));
+    let victim = store.clone();
+    let lost = guard.run(|_| async move {
+        let _dropped = dropped;
+        victim.delete(&name("a"));
+        std::future::pending::<()>().await
+    });
+    assert!(matches!(lost.await, Err(Error::Lost { reason: LossReason::EntryGone, .. })));
+    assert_eq!(ended.load(Ordering::SeqCst), 1);
+
+    // The future of a guard that is dropped gives the lock back, also if it was never polled.
+    drop(lock.acquire().await.unwrap().run(|_| async {}));
+    lock.acquire().await.unwrap().release().await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn one_question_mark_is_enough() {
     async fn job(locks: &Locks, fails: bool) -> Result<u32, Own> {
         let work = move || async move { if fails { Err(Own::Job("no paper")) } else { Ok(1) } };
-        let one = locks.lock("a")?.try_run(|_| work()).await?;
-        let two = locks.semaphore("b", 2)?.try_run(|_| work()).await?;
-        let three = locks.all(["c", "d"])?.try_run(|_| work()).await?;
-        Ok(one + two + three + election(locks).try_run("me", |_| work()).await?)
+        let one = locks.lock("a")?.run_fallible(|_| work()).await?;
+        let two = locks.semaphore("b", 2)?.run_fallible(|_| work()).await?;
+        let three = locks.all(["c", "d"])?.run_fallible(|_| work()).await?;
+        Ok(one + two + three + election(locks).run_fallible("me", |_| work()).await?)
     }
     let store = MemoryStore::new();
     let locks = locks(&store);
     assert_eq!(job(&locks, false).await.unwrap(), 4);
     assert!(matches!(job(&locks, true).await, Err(Own::Job("no paper"))));
     let taken = locks.lock("a").unwrap().acquire().await.unwrap();
-    let vain = locks.lock("a").unwrap().wait(Duration::ZERO).try_run(|_| async { Ok(()) }).await;
+    let vain =
+        locks.lock("a").unwrap().wait(Duration::ZERO).run_fallible(|_| async { Ok(()) }).await;
     assert!(matches!(vain, Err(Own::Lock(Error::WaitTimeout { .. }))), "{vain:?}");
     taken.release().await.unwrap();
 }

@@ -38,7 +38,7 @@ async fn work(stock: &Path, store: Option<String>) -> Result<(), Failure> {
     };
     let locks = distlock::connect(url).await?;
     let lock = locks.lock("oversell/file")?;
-    while lock.try_run(|_| sell(stock)).await? {}
+    while lock.run_fallible(|_| sell(stock)).await? {}
     Ok(locks.close().await?)
 }
 

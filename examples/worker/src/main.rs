@@ -108,7 +108,7 @@ impl Bank {
             }
             Ok(())
         };
-        self.locks.lock("bank/rates")?.try_run(open).await
+        self.locks.lock("bank/rates")?.run_fallible(open).await
     }
 
     /// Returns whether the job was done in time.
@@ -155,7 +155,7 @@ impl Bank {
             self.write(&from, left - 1)?;
             self.write(&to, there + 1)
         };
-        rates.try_run(|_| both.try_run(transfer)).await
+        rates.run_fallible(|_| both.run_fallible(transfer)).await
     }
 
     async fn publish_rates(&self, buy: u64) -> Result<(), Failure> {
@@ -163,7 +163,7 @@ impl Bank {
             self.write("buy", buy as i64)?;
             self.write("sell", buy as i64 + 2)
         };
-        self.locks.lock("bank/rates")?.wait(self.wait).try_run(publish).await
+        self.locks.lock("bank/rates")?.wait(self.wait).run_fallible(publish).await
     }
 
     /// The gateway rejects a statement that finds no line free. The permits prevent it.

@@ -1,5 +1,7 @@
 //! The options of `run`, `hold` and `elect`, with their help.
 
+#[cfg(feature = "metrics")]
+use std::net::SocketAddr;
 use std::{ffi::OsString, time::Duration};
 
 use clap::Args;
@@ -143,6 +145,11 @@ pub(crate) struct Terms {
     /// Exits with this code if the lock is busy (75) or the wait timed out (124).
     #[arg(long, value_name = "N")]
     pub(crate) busy_code: Option<u8>,
+    /// Serves metrics for Prometheus at http://ADDR/metrics, such as 127.0.0.1:9464. Port 0 takes a
+    /// free one, and says which on stderr.
+    #[cfg(feature = "metrics")]
+    #[arg(long, value_name = "ADDR", value_parser = values::address)]
+    pub(crate) metrics: Option<SocketAddr>,
     /// Prints nothing about the wait, a busy lock, and a store that nobody named.
     #[arg(long, short)]
     pub(crate) quiet: bool,

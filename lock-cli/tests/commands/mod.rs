@@ -9,6 +9,8 @@ mod environment;
 mod failures;
 mod hold;
 mod loss;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod nested;
 mod output;
 mod pages;

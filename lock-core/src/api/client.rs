@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Attempt, Clock, ClosedBy, DistributedLock, Effect, Error, Instant, Lease, LockName, LossReason,
     Reach, Result, Term,
-    driver::{duration::shown, request::Heard},
+    driver::{duration::shown, meter, request::Heard},
     keep::errors::{unavailable, unsupported},
     machine::{
         alarm::{Alarm, Slot},
@@ -81,11 +81,14 @@ impl Client {
         servers: Option<String>,
     ) -> Self {
         let clock = driver.clock();
-        let home = HomeRuntime::new(clock, driver.guarantees().store, caller);
+        let store = driver.guarantees().store;
+        let home = HomeRuntime::new(clock, store, caller);
         let reach = driver.reach().unwrap_or_default();
         if let Some(servers) = &servers {
             reach.place(servers);
         }
+        meter::describe(store);
+        reach.meter(store);
         Self {
             driver,
             clock,
@@ -253,5 +256,6 @@ impl Drop for Client {
     /// Ends the streams of states, also if other users keep the driver.
     fn drop(&mut self) {
         self.closed.cancel();
+        self.reach.unmeter();
     }
 }

@@ -71,6 +71,7 @@ impl Locks {
         Box::pin(async move {
             self.client.home.check_process()?;
             self.client.closed.cancel();
+            self.client.reach.unmeter();
             let client = self.client.clone();
             let close = async move { client.close().await };
             Finishing::new(&self.client.home, close).await

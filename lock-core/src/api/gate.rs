@@ -20,6 +20,7 @@ use crate::{FencingToken, keep::poison::lock};
 /// // The holder of token 33 was paused past its TTL and writes late.
 /// let late = stock.enter(old, |left| *left -= 1).unwrap_err();
 /// assert_eq!((late.token, late.newest), (old, new));
+/// assert_eq!((stock.newest(), stock.read(|left| *left)), (Some(new), 9));
 /// ```
 #[derive(Debug, Default)]
 pub struct Gate<T> {
@@ -61,6 +62,16 @@ impl<T> Gate<T> {
                 Ok(access(&mut inner.1))
             }
         }
+    }
+
+    /// Reads the value, which needs no token.
+    pub fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+        look(&lock(&self.inner).1)
+    }
+
+    /// The greatest token seen so far; `None` before the first.
+    pub fn newest(&self) -> Option<FencingToken> {
+        lock(&self.inner).0
     }
 
     /// The value, without the gate.

@@ -46,6 +46,7 @@ impl Held {
             slot: Slot::default(),
             later: Mutex::default(),
         });
+        hold.lease.validity().meter(hold.client.driver.guarantees().store, request);
         // First: the alarm is set to a deadline that no shortening passes by.
         let watcher: Arc<dyn Watcher> = hold.clone();
         hold.lease.validity().watch(Arc::downgrade(&watcher));

@@ -69,6 +69,15 @@ macro_rules! options {
             $lock.request.holder = description.as_ref().into();
             $self
         }
+
+        /// Adds the name to the labels of its metrics: for a few names that are known beforehand. A
+        /// label with a name for each order makes as many time series, which no metrics store
+        /// keeps. Default: the labels are the store and the kind.
+        #[cfg(feature = "metrics")]
+        pub fn name_in_metrics(mut $self) -> Self {
+            $lock.request.named = true;
+            $self
+        }
     };
 }
 pub(crate) use options;

@@ -7,6 +7,37 @@ use std::{
 
 use crate::{Error, Held, LockGuard, Result};
 
+impl LockGuard {
+    /// Does the work while the lock is held, and releases it afterwards, as
+    /// [`Lock::run`](crate::Lock::run) does: for a caller that must know of the grant before the
+    /// work begins, such as a service that answers "begun" or "busy". If the lock is lost, the work
+    /// is dropped at its next await point and never polled again.
+    ///
+    /// ```no_run
+    /// # async fn write(_: i64) {}
+    /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<&'static str> {
+    /// let Some(guard) = locks.lock("report")?.try_acquire().await? else { return Ok("busy") };
+    /// tokio::spawn(guard.run(|held| async move { write(held.token().as_i64()).await }));
+    /// Ok("begun")
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] if the lock was lost before the work was done.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work, then releases the lock in the background.
+    pub fn run<T, W, F>(self, work: W) -> impl Future<Output = Result<T>> + use<T, W, F>
+    where
+        W: FnOnce(Held) -> F,
+        F: Future<Output = T>,
+    {
+        run_while_held(self, work)
+    }
+}
+
 /// Does the work while the guard is valid, then releases.
 pub(crate) async fn run_while_held<T, W, F>(guard: LockGuard, work: W) -> Result<T>
 where

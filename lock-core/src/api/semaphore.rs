@@ -123,7 +123,7 @@ impl Semaphore {
     /// # Errors
     ///
     /// The errors of the work and of [`run`](Self::run).
-    pub fn try_run<T, E, W, F>(
+    pub fn run_fallible<T, E, W, F>(
         &self,
         work: W,
     ) -> impl Future<Output = Result<T, E>> + use<T, E, W, F>
@@ -132,15 +132,15 @@ impl Semaphore {
         F: Future<Output = Result<T, E>>,
         E: From<Error>,
     {
-        self.try_run_many(1, work)
+        self.run_many_fallible(1, work)
     }
 
-    /// Like [`try_run`](Self::try_run), with `n` permits at once.
+    /// Like [`run_fallible`](Self::run_fallible), with `n` permits at once.
     ///
     /// # Errors
     ///
     /// The errors of the work and of [`run_many`](Self::run_many).
-    pub fn try_run_many<T, E, W, F>(
+    pub fn run_many_fallible<T, E, W, F>(
         &self,
         n: u32,
         work: W,

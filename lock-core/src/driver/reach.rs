@@ -12,7 +12,7 @@ use futures_util::{Stream, stream::unfold};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::driver::trace;
+use crate::driver::{meter, trace};
 
 /// The state of a connection, as the driver saw it last; from
 /// [`Locks::connection`](crate::Locks::connection).
@@ -52,6 +52,7 @@ struct Shared {
     state: watch::Sender<ConnectionState>,
     /// The servers' addresses, where a URL named them: for events.
     at: OnceLock<String>,
+    connection: meter::Connection,
 }
 
 impl Reach {
@@ -59,20 +60,38 @@ impl Reach {
     pub fn works(&self) {
         // The usual case takes no lock for writing.
         if *self.shared.state.borrow() != ConnectionState::Connected {
-            self.shared.state.send_replace(ConnectionState::Connected);
+            self.turn(true, || ConnectionState::Connected);
         }
     }
 
     /// Reports that the connection broke, or that the store does not answer. The first reason
     /// stays.
     pub fn broke(&self, why: &dyn Display) {
+        self.turn(false, || ConnectionState::Disconnected(why.to_string().into()));
+    }
+
+    fn turn(&self, works: bool, next: impl FnOnce() -> ConnectionState) {
         self.shared.state.send_if_modified(|state| {
-            let works = *state == ConnectionState::Connected;
-            if works {
-                *state = ConnectionState::Disconnected(why.to_string().into());
+            let turns = (*state == ConnectionState::Connected) != works;
+            if turns {
+                *state = next();
+                self.shared.connection.turned(works);
             }
-            works
+            turns
         });
+    }
+
+    /// Counts the connection, in its present state and each later one, until
+    /// [`unmeter`](Self::unmeter).
+    pub(crate) fn meter(&self, store: &'static str) {
+        // No driver reports a change meanwhile.
+        let state = self.shared.state.borrow();
+        self.shared.connection.open(store, *state == ConnectionState::Connected);
+    }
+
+    /// The connection is closed, or has no user any more.
+    pub(crate) fn unmeter(&self) {
+        self.shared.connection.close();
     }
 
     /// Reports that a renewal round was confirmed, for so many locks that are held. Emits the event
@@ -92,6 +111,7 @@ impl Reach {
     pub fn renewal_failed(&self, store: &str, error: &dyn Display) {
         let first = self.failed.fetch_add(1, Ordering::Relaxed) == 0;
         trace::renewal_failed(store, self.at(), error, first);
+        meter::renewal_failed(store);
     }
 
     /// Returns a report to the same state that counts failed rounds by itself: for one of several

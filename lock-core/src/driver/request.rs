@@ -33,6 +33,9 @@ pub struct Request {
     pub value: Option<Arc<[u8]>>,
     /// The holder's description, for people.
     pub holder: Arc<str>,
+    /// Whether the name is a label of its metrics.
+    #[cfg(feature = "metrics")]
+    pub(crate) named: bool,
 }
 
 impl Request {
@@ -47,6 +50,8 @@ impl Request {
             wait: Wait::Queue,
             value: None,
             holder: this_process(),
+            #[cfg(feature = "metrics")]
+            named: false,
         }
     }
 }

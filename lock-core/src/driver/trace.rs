@@ -28,7 +28,8 @@
 //!
 //! `at` has the servers' addresses, where a URL named them.
 //!
-//! Names are for people; a lock's name can be long, so metrics should not use it as a label.
+//! Names are for people; a lock's name can be long, so metrics should not use it as a label. The
+//! feature `metrics` counts the same; `docs/metrics.md` in the repository lists what.
 //!
 //! `disconnected` and `connected` come from etcd, Redis and ZooKeeper; etcd also has `connected` at
 //! the first connect. PostgreSQL has `disconnected` for its connection for pushes, and no event

@@ -11,7 +11,10 @@ use std::{
 
 use tokio::sync::SetOnce;
 
-use crate::{Instant, LockName, LossReason, driver::trace};
+use crate::{
+    Instant, LockName, LossReason, Request,
+    driver::{meter, trace},
+};
 
 /// Until when a holder may work, if the request of its grant or renewal was sent at `sent`.
 pub fn safe_until(sent: Instant, ttl: Duration) -> Instant {
@@ -46,6 +49,7 @@ struct State {
     until: AtomicU64,
     end: SetOnce<Why>,
     watcher: OnceLock<Weak<dyn Watcher>>,
+    holding: meter::Holding,
 }
 
 /// It watches the end of a grant, and must know of an earlier one.
@@ -61,6 +65,16 @@ pub(crate) enum Why {
     Released,
 }
 
+impl Why {
+    /// The reason of a loss. A close is a release, and told as one.
+    fn loss(self) -> Option<LossReason> {
+        match self {
+            Self::Lost(reason) if reason != LossReason::Closed => Some(reason),
+            _ => None,
+        }
+    }
+}
+
 impl Validity {
     /// A grant of `name` that holds until `until` (see [`safe_until`])
     /// unless it is extended.
@@ -70,6 +84,7 @@ impl Validity {
             until: AtomicU64::new(until.nanos()),
             end: SetOnce::new(),
             watcher: OnceLock::new(),
+            holding: Default::default(),
         }))
     }
 
@@ -104,14 +119,22 @@ impl Validity {
     /// Ends the grant. Returns whether it was the first end.
     pub(crate) fn end(&self, why: Why) -> bool {
         let first = self.0.end.set(why).is_ok();
-        match why {
-            // A close is a release, and traced as one.
-            Why::Lost(reason) if first && reason != LossReason::Closed => {
+        if first {
+            if let Some(reason) = why.loss() {
                 trace::lost(&self.0.name, reason);
             }
-            _ => {}
+            self.0.holding.end(why.loss());
         }
         first
+    }
+
+    /// Counts the grant as held, until it ends.
+    pub(crate) fn meter(&self, store: &'static str, request: &Request) {
+        self.0.holding.begin(store, request);
+        // The driver may have lost it already.
+        if let Some(why) = self.0.end.get() {
+            self.0.holding.end(why.loss());
+        }
     }
 
     /// When the grant ends unless it is extended.

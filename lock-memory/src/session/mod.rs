@@ -63,7 +63,10 @@ impl Session {
             loop {
                 network.arrives(THERE, Clock::Tokio.now()).await;
                 let lost = network.loses_one(THERE);
-                let reply = (!lost).then(|| act(&self.client.store));
+                let reply = (!lost).then(|| match network.now().refusal {
+                    Some(refusal) => Err(refusal.error(op)),
+                    None => Ok(act(&self.client.store)),
+                });
                 let answered = Clock::Tokio.now();
                 // Other tasks run meanwhile, as over a network.
                 tokio::task::yield_now().await;
@@ -81,7 +84,7 @@ impl Session {
             Ok(_) => self.reach.works(),
             Err(why) => self.reach.broke(why),
         }
-        answer.map_err(|why| unavailable("memory", op, Effect::Unknown, why))
+        answer.map_err(|why| unavailable("memory", op, Effect::Unknown, why))?
     }
 
     /// Registers the attempt for pushes and, once it waits or holds, for renewal.

@@ -2,7 +2,10 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use lock_core::{Clock, Instant};
+use lock_core::{
+    Clock, Effect, Error, Instant,
+    keep::errors::{denied, rejected},
+};
 use tokio::sync::{mpsc, watch};
 
 /// The present faults of a client's network and its watchdog.
@@ -14,8 +17,26 @@ pub(crate) struct Trouble {
     pub(crate) back: Way,
     /// The watchdog stands still.
     pub(crate) renewal_paused: bool,
+    /// How the store refuses each request that arrives.
+    pub(crate) refusal: Option<Refusal>,
     /// Time of the process's crash, if it has crashed.
     pub(crate) crashed: Option<Instant>,
+}
+
+/// The refusal of a request, which has no effect then.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Refusal {
+    Denied,
+    Rejected,
+}
+
+impl Refusal {
+    pub(crate) fn error(self, op: &'static str) -> Error {
+        match self {
+            Self::Denied => denied("memory", op, "a fault denies it"),
+            Self::Rejected => rejected("memory", op, Effect::None, "a fault rejects it"),
+        }
+    }
 }
 
 /// The faults of one way.

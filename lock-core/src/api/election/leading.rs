@@ -89,7 +89,7 @@ impl Election {
     /// # Cancel safety
     ///
     /// Same as [`run`](Self::run).
-    pub fn try_run<V, T, E, W, F>(
+    pub fn run_fallible<V, T, E, W, F>(
         &self,
         value: V,
         work: W,

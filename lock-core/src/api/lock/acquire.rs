@@ -60,6 +60,9 @@ impl Lock {
     /// Takes the lock if it is free and no client waits for it; `None` otherwise. It never waits
     /// for a holder, never overtakes a waiter, and leaves nothing behind.
     ///
+    /// `None` does not say who holds it. `lock.wait(Duration::ZERO).acquire()` tries once, too, and
+    /// its [`Error::WaitTimeout`] names the holder, if the store reports it within a second.
+    ///
     /// # Errors
     ///
     /// Same as [`acquire`](Self::acquire), without [`Error::WaitTimeout`]. An outage is an error
@@ -111,15 +114,15 @@ impl Lock {
         async move { run_while_held(guard.await?, work).await }
     }
 
-    /// Like [`run`](Self::run), with work that can fail: one `?` for its errors and the lock's. If
-    /// the result goes through a `?`, the compiler cannot infer the type of the error, and the work
-    /// names it:
+    /// Like [`run`](Self::run), with work that can fail: one `?` for its errors and the lock's. It
+    /// waits for the lock as `run` does. If the result goes through a `?`, the compiler cannot infer
+    /// the type of the error, and the work names it:
     ///
     /// ```no_run
     /// # async fn save(_: i64) -> std::io::Result<()> { Ok(()) }
     /// # async fn example(locks: lock_core::Locks) -> Result<(), Box<dyn std::error::Error>> {
     /// let lock = locks.lock("report")?;
-    /// lock.try_run(|held| async move {
+    /// lock.run_fallible(|held| async move {
     ///     save(held.token().as_i64()).await?;
     ///     Ok::<_, Box<dyn std::error::Error>>(())
     /// })
@@ -134,7 +137,7 @@ impl Lock {
     /// # Cancel safety
     ///
     /// Same as [`run`](Self::run).
-    pub fn try_run<T, E, W, F>(
+    pub fn run_fallible<T, E, W, F>(
         &self,
         work: W,
     ) -> impl Future<Output = Result<T, E>> + use<T, E, W, F>

@@ -7,7 +7,7 @@ use tracing::{Instrument, Span};
 use crate::{
     Attempt, DistributedLock, Error, Held, Lease, Lock, LockGuard, Request, Result, Wait,
     api::{client::Client, diagnose::DIAGNOSIS_LIMIT},
-    driver::trace,
+    driver::{meter, trace},
     keep::backoff::Backoff,
     machine::{ended_waits::Found, finish::Finishing},
 };
@@ -104,8 +104,8 @@ impl Lock {
         match found {
             // The store says that it is granted already; the answer to the attempt is on its way.
             Some(Found { place: Some(0), .. }) => {
-                let nothing = Err(self.in_vain(waited, Found::default()));
-                tokio::time::timeout(DIAGNOSIS_LIMIT, granted).await.unwrap_or(nothing)
+                let answer = tokio::time::timeout(DIAGNOSIS_LIMIT, granted).await;
+                answer.unwrap_or_else(|_| Err(self.in_vain(waited, Found::default())))
             }
             Some(found) => Err(self.in_vain_or_refused(waited, found, &attempt)),
             // Slow, but reachable: the store has answered others, or told this attempt to wait.
@@ -128,6 +128,7 @@ impl Lock {
     }
 
     pub(crate) fn in_vain(&self, waited: Duration, found: Found) -> Error {
+        meter::timed_out(self.client.driver.guarantees().store, &self.request);
         Error::WaitTimeout {
             name: self.request.name.clone(),
             waited,
@@ -176,22 +177,32 @@ async fn grant(
     mut attempt: Attempt,
     max_hold: Option<Duration>,
 ) -> Result<LockGuard> {
+    let store = client.driver.guarantees().store;
     let started = client.clock.now();
-    let answer = ask(&client, &request, &mut attempt).await;
+    let answer = {
+        let _waiting = meter::Waiting::begin(store, &request);
+        ask(&client, &request, &mut attempt).await
+    };
     // A cancelled attempt ends without an answer of the store.
-    if !attempt.is_cancelled() && matches!(answer, Ok(_) | Err(Error::Contended { .. })) {
+    let answered =
+        !attempt.is_cancelled() && matches!(answer, Ok(_) | Err(Error::Contended { .. }));
+    if answered {
         client.heard.hear();
     }
     match answer {
         Ok(lease) => {
             let waited = client.clock.now().since(started);
             trace::granted(&request.name, attempt.id(), lease.token(), waited);
+            meter::granted(store, &request, waited);
             // If the caller has left, the guard is dropped with the result: the lock is released at
             // once.
             LockGuard::of_grant(Held::begin(client, &request, lease, max_hold)).await
         }
         Err(error) => {
             trace::refused(&request.name, attempt.id(), &error);
+            if answered {
+                meter::contended(store, &request);
+            }
             client.after_close().await;
             Err(error)
         }

@@ -6,6 +6,7 @@ use super::attempt::Step;
 use crate::{
     BoxFuture, Error, HeldSet, LockSet, LockSetGuard, Result,
     api::{lock::attempt::ANSWER_LIMIT, run::while_held},
+    driver::meter,
 };
 
 impl LockSet {
@@ -51,7 +52,12 @@ impl LockSet {
             set.finished(async move {
                 match work.lock.client.answer(ANSWER_LIMIT, work.at_once(), "try_acquire").await? {
                     Step::Taken(held) => Ok(Some(held)),
-                    Step::Busy => Ok(None),
+                    Step::Busy => {
+                        let store = work.lock.client.driver.guarantees().store;
+                        // Once: the store does not say which of them is taken.
+                        meter::contended(store, &work.lock.request);
+                        Ok(None)
+                    }
                     Step::Impossible => work.try_in_order().await,
                 }
             })
@@ -95,7 +101,7 @@ impl LockSet {
     /// # Errors
     ///
     /// The errors of the work and of [`run`](Self::run).
-    pub fn try_run<T, E, W, F>(
+    pub fn run_fallible<T, E, W, F>(
         &self,
         work: W,
     ) -> impl Future<Output = Result<T, E>> + use<T, E, W, F>

@@ -9,7 +9,7 @@ use crate::{
     Attempt, DistributedLock, Error, Held, Instant, Lease, Lock, LockGuard, LockSet, LockSetGuard,
     Request, Result, Wait, Wish,
     api::{client::Client, diagnose::DIAGNOSIS_LIMIT, lock::attempt::ANSWER_LIMIT},
-    driver::trace,
+    driver::{meter, trace},
     machine::finish::Finishing,
 };
 
@@ -157,7 +157,9 @@ async fn grant_all(
     };
     let now = client.clock.now();
     let guard = |((request, attempt), lease): (Wish, Box<dyn Lease>)| {
-        trace::granted(&request.name, attempt.id(), lease.token(), now.since(started));
+        let waited = now.since(started);
+        trace::granted(&request.name, attempt.id(), lease.token(), waited);
+        meter::granted(client.driver.guarantees().store, &request, waited);
         LockGuard::of_grant(Held::begin(client.clone(), &request, lease, max_hold))
     };
     // If the caller has left, the guards are dropped with the result: released at once. All guards

@@ -1,0 +1,43 @@
+//! The calls of a build without metrics: each is empty.
+
+use std::time::Duration;
+
+use crate::{LossReason, Request};
+
+pub(crate) fn describe(_store: &'static str) {}
+
+pub(crate) struct Waiting;
+
+impl Waiting {
+    pub(crate) fn begin(_store: &'static str, _request: &Request) -> Self {
+        Self
+    }
+}
+
+pub(crate) fn granted(_store: &'static str, _request: &Request, _waited: Duration) {}
+
+pub(crate) fn contended(_store: &'static str, _request: &Request) {}
+
+pub(crate) fn timed_out(_store: &'static str, _request: &Request) {}
+
+pub(crate) fn renewal_failed(_store: &str) {}
+
+#[derive(Default)]
+pub(crate) struct Holding;
+
+impl Holding {
+    pub(crate) fn begin(&self, _store: &'static str, _request: &Request) {}
+
+    pub(crate) fn end(&self, _lost: Option<LossReason>) {}
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Connection;
+
+impl Connection {
+    pub(crate) fn open(&self, _store: &'static str, _works: bool) {}
+
+    pub(crate) fn turned(&self, _works: bool) {}
+
+    pub(crate) fn close(&self) {}
+}
