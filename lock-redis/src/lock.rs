@@ -1,6 +1,6 @@
 //! The driver itself.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
@@ -149,7 +149,7 @@ impl DistributedLock for RedisLock {
                 Mode::Simple => simple::acquire(&self.session, &attempt, &request, &caller).await,
             }
         };
-        lease(&self.session, &attempt, granted).await
+        lease(&self.session, &attempt, pin!(granted)).await
     }
 
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
@@ -157,7 +157,8 @@ impl DistributedLock for RedisLock {
         only_exclusive(STORE, &wishes)?;
         let attempt = |(request, caller): &Wish| self.attempt(request, caller);
         let attempts: Vec<_> = wishes.iter().map(attempt).collect();
-        leases(&self.session, &attempts, set::acquire(&self.session, &attempts, caller)).await
+        let granted = set::acquire(&self.session, &attempts, caller);
+        leases(&self.session, &attempts, pin!(granted)).await
     }
 
     async fn adopt(
@@ -168,7 +169,7 @@ impl DistributedLock for RedisLock {
     ) -> Result<Box<dyn Lease>> {
         let attempt = self.attempt(&request, &caller);
         let adopted = detach::adopt(&self.session, &attempt, &caller, &ticket);
-        lease(&self.session, &attempt, adopted).await
+        lease(&self.session, &attempt, pin!(adopted)).await
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {

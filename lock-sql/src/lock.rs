@@ -2,6 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
+    pin::pin,
     sync::Arc,
     time::Duration,
 };
@@ -169,13 +170,14 @@ impl DistributedLock for SqlLock {
     ) -> Result<Box<dyn Lease>> {
         let attempt = self.session.attempt(&request, &caller);
         let granted = acquire::acquire(&self.session, &attempt, &request, &caller);
-        lease(&self.session, &attempt, granted).await
+        lease(&self.session, &attempt, pin!(granted)).await
     }
 
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
         let attempt = |(request, caller): &Wish| self.session.attempt(request, caller);
         let attempts: Vec<_> = wishes.iter().map(attempt).collect();
-        leases(&self.session, &attempts, set::acquire(&self.session, &attempts, &wishes)).await
+        let granted = set::acquire(&self.session, &attempts, &wishes);
+        leases(&self.session, &attempts, pin!(granted)).await
     }
 
     async fn adopt(
@@ -186,7 +188,7 @@ impl DistributedLock for SqlLock {
     ) -> Result<Box<dyn Lease>> {
         let attempt = self.session.attempt(&request, &caller);
         let adopted = detach::adopt(&self.session, &attempt, &request, &caller, &ticket);
-        lease(&self.session, &attempt, adopted).await
+        lease(&self.session, &attempt, pin!(adopted)).await
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {

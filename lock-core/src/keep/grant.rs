@@ -1,7 +1,7 @@
 //! From an attempt to its lease: the session's book has the attempt from before its first request
 //! until its lease ends.
 
-use std::{ops::Deref, sync::Arc};
+use std::{ops::Deref, pin::Pin, sync::Arc};
 
 use crate::{
     Instant, Lease, Result,
@@ -33,11 +33,12 @@ pub trait Grants: Waits {
 
 /// Makes an attempt's lease when it is granted. A grant is the time from which validity counts, and
 /// a token. If it fails, the session forgets the attempt. The caller cancels by its
-/// [`Attempt`](crate::Attempt), and the future runs to its end.
+/// [`Attempt`](crate::Attempt), and the future runs to its end. It is pinned by the caller: passed
+/// by value, it would lie twice in this future.
 pub async fn lease<S: Grants<Attempt: Deref<Target = Progress<A, W, H>>>, A, W, H>(
     session: &Arc<S>,
     attempt: &Arc<S::Attempt>,
-    granted: impl Future<Output = Result<(Instant, u64)>>,
+    granted: Pin<&mut impl Future<Output = Result<(Instant, u64)>>>,
 ) -> Result<Box<dyn Lease>> {
     session.enter(attempt)?;
     let held = granted.await.and_then(|granted| {
@@ -52,7 +53,7 @@ pub async fn lease<S: Grants<Attempt: Deref<Target = Progress<A, W, H>>>, A, W, 
 pub async fn leases<S: Grants<Attempt: Deref<Target = Progress<A, W, H>>>, A, W, H>(
     session: &Arc<S>,
     attempts: &[Arc<S::Attempt>],
-    granted: impl Future<Output = Result<Option<Vec<(Instant, u64)>>>>,
+    granted: Pin<&mut impl Future<Output = Result<Option<Vec<(Instant, u64)>>>>>,
 ) -> Result<Option<Vec<Box<dyn Lease>>>> {
     let granted = match attempts.iter().try_for_each(|attempt| session.enter(attempt)) {
         Ok(()) => granted.await,

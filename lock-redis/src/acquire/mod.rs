@@ -96,7 +96,7 @@ pub(crate) async fn acquire(
         if let Some(granted) = held {
             return Ok(granted);
         }
-        let (sent, token) = wait(session, attempt, caller).await?;
+        let (sent, token) = Box::pin(wait(session, attempt, caller)).await?;
         held = checked(session, attempt, sent, token, true).await?;
     }
 }
@@ -115,7 +115,7 @@ async fn checked(
     if !replicas && !attempt.is_missing() {
         return Ok(Some((sent, token)));
     }
-    match session.renew_by_hand(attempt).await {
+    match Box::pin(session.renew_by_hand(attempt)).await {
         // A server that took over may have granted it anew.
         Ok(Some(renewed)) => Ok(Some(renewed)),
         Ok(None) if attempt.is_waiting() => Ok(None),
@@ -123,7 +123,7 @@ async fn checked(
             session.clean_up(attempt);
             Err(Error::place_lost(STORE))
         }
-        Err(error) => Err(undone(session, slice::from_ref(attempt), error).await),
+        Err(error) => Err(Box::pin(undone(session, slice::from_ref(attempt), error)).await),
     }
 }
 
@@ -182,7 +182,7 @@ pub(crate) async fn ask<T>(
     match outcome.answer {
         // A script that lacks a right may have done a part of its work.
         Err(error) if unknown || matches!(error, Error::Denied { .. }) => {
-            Err(undone(session, attempts, error).await)
+            Err(Box::pin(undone(session, attempts, error)).await)
         }
         answer => answer,
     }

@@ -176,7 +176,7 @@ impl Session {
                 Err(Failure::Refused(e)) if self.is_redirected(&e) => {
                     // A second one in a row: the nodes do not agree yet.
                     if std::mem::replace(&mut moved, true) {
-                        unless_cancelled(caller, pause.wait()).await;
+                        Box::pin(unless_cancelled(caller, pause.wait())).await;
                     }
                     e
                 }
@@ -189,7 +189,7 @@ impl Session {
                     }
                     // A connection is there all the time: only this ends the loop of a caller that
                     // left.
-                    if unless_cancelled(caller, pause.wait()).await.is_none() {
+                    if Box::pin(unless_cancelled(caller, pause.wait())).await.is_none() {
                         break Err(error::unavailable(op, before, e));
                     }
                     e
@@ -203,8 +203,8 @@ impl Session {
             let left = deadline.since(Clock::Boot.now());
             let again = !left.is_zero()
                 && match node {
-                    Some(node) => !node.is_retired() && node.until_up(left, caller).await,
-                    None => self.routes.until_up(request.key, left, caller).await,
+                    Some(node) => !node.is_retired() && Box::pin(node.until_up(left, caller)).await,
+                    None => Box::pin(self.routes.until_up(request.key, left, caller)).await,
                 };
             if !again {
                 break Err(error::still_refused(op, before, error));

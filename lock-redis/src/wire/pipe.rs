@@ -2,7 +2,7 @@
 
 use std::{
     future::Future,
-    pin::pin,
+    pin::{Pin, pin},
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
@@ -44,7 +44,7 @@ impl Pipe {
     /// When the future is dropped, the call may or may not be sent. If it is, then before every
     /// later one.
     pub(super) async fn call(&self, call: &Call, limit: Duration) -> RedisResult<Value> {
-        self.patiently(limit, self.ask(call)).await
+        self.patiently(limit, pin!(self.ask(call))).await
     }
 
     /// Same as [`call`](Self::call), without a time limit.
@@ -52,8 +52,9 @@ impl Pipe {
         let answer = self.ask_once(call).await;
         let Some(script) = call.lacked(&answer) else { return answer };
         let load = script.load();
-        // In one flight.
-        let (loaded, answer) = join(self.send(&load), self.ask_once(call)).await;
+        // In one flight. In a box, as all that is rare: each call's future would have room for it.
+        let flight = join(self.send(&load), self.ask_once(call));
+        let (loaded, answer) = Box::pin(flight).await;
         loaded.and(answer)
     }
 
@@ -64,7 +65,7 @@ impl Pipe {
         // Nothing may come between the two.
         let mut both = redis::pipe();
         both.cmd("ASKING").add_command(call.command.clone());
-        let answers = self.send_all(&both).await?;
+        let answers = Box::pin(self.send_all(&both)).await?;
         answers.into_iter().next_back().unwrap_or(Value::Nil).extract_error()
     }
 
@@ -91,9 +92,8 @@ impl Pipe {
     pub(super) async fn patiently<T>(
         &self,
         limit: Duration,
-        call: impl Future<Output = RedisResult<T>>,
+        mut call: Pin<&mut impl Future<Output = RedisResult<T>>>,
     ) -> RedisResult<T> {
-        let mut call = pin!(call);
         let (mut heard, mut silent) = (self.answers(), 0);
         for _ in 0..MOST_STEPS {
             if let Ok(answer) = timeout(limit / STEPS, &mut call).await {

@@ -3,7 +3,7 @@
 //! `WAIT` counts the writes of its own connection, and blocks it. Calls that come meanwhile wait in
 //! this process. Then they travel together, with one `WAIT` behind them.
 
-use std::{io, time::Duration};
+use std::{io, pin::pin, time::Duration};
 
 use redis::{Cmd, RedisError, RedisResult, Value, cmd, from_redis_value};
 use tokio::sync::{mpsc, oneshot};
@@ -53,7 +53,7 @@ async fn serve(pipe: Pipe, replicas: u32, mut calls: mpsc::UnboundedReceiver<Wai
         let limit = together.iter().map(|one| one.limit).min().unwrap_or_default();
         let mut wait = cmd("WAIT");
         wait.arg(replicas).arg(u64::try_from((limit / 2).as_millis()).unwrap_or(u64::MAX));
-        let answered = pipe.patiently(limit, call_all(&pipe, &together, &wait)).await;
+        let answered = pipe.patiently(limit, pin!(call_all(&pipe, &together, &wait))).await;
         let callers = together.drain(..).map(|one| one.caller);
         match answered {
             Ok((answers, had)) => {

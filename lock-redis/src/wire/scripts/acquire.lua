@@ -8,8 +8,11 @@
 --@token
 local lock, attempt, ttl, kind, text = KEYS[1], ARGV[1], ARGV[2], ARGV[4] or 'x', ARGV[5]
 local free = kind == 'x' and redis.call('SET', lock, attempt, 'NX', 'PX', ttl)
-if free and redis.call('EXISTS', KEYS[2]) == 0 then
-  local token = new_token(KEYS[3], redis.call('TIME'), redis.pcall('GET', KEYS[4]))
+-- Mostly there is neither a queue nor a floor, and one call says so.
+local rare = free and redis.call('EXISTS', KEYS[2], KEYS[4])
+local raised = free and rare > 0 and redis.pcall('GET', KEYS[4])
+if free and rare == (raised and 1 or 0) then
+  local token = new_token(KEYS[3], redis.call('TIME'), raised)
   if not token then
     redis.call('DEL', lock)
     return redis.error_reply('BROKENFLOOR')
@@ -17,7 +20,7 @@ if free and redis.call('EXISTS', KEYS[2]) == 0 then
   if text then
     local waiting = string.sub(KEYS[2], 1, -6) .. 'waiting'
     redis.call('HSET', waiting, 'holder', attempt .. text)
-    redis.call('PEXPIRE', waiting, 172800000)
+    redis.call('PEXPIRE', waiting, '172800000')
   end
   return token
 end

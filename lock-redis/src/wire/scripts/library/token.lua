@@ -20,10 +20,11 @@ local function new_token(fence, time, floor)
     end
     token = string.format('%.0f', math.max(token + offset, above + 1))
   end
-  local last = redis.call('SET', fence, token, 'PX', 86400000, 'GET')
+  -- As text: a number would be printed with 17 digits at each call.
+  local last = redis.call('SET', fence, token, 'PX', '86400000', 'GET')
   if last and (#last ~= #token or last >= token) then
     token = string.format('%.0f', math.max(token, last + 1))
-    redis.call('SET', fence, token, 'PX', 86400000)
+    redis.call('SET', fence, token, 'PX', '86400000')
   end
   return token
 end
