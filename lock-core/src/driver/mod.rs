@@ -13,7 +13,6 @@ pub(crate) mod loss;
 pub(crate) mod name;
 pub(crate) mod overlap;
 mod parse;
-mod pointers;
 pub(crate) mod reach;
 pub(crate) mod refusals;
 pub(crate) mod request;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tracing::{Instrument, Span};
 
 use crate::{
-    Attempt, DistributedLock, Error, Held, Lease, Lock, LockGuard, Request, Result, Wait,
+    Attempt, Error, Held, Lease, Lock, LockGuard, Request, Result, Wait,
     api::{client::Client, diagnose::DIAGNOSIS_LIMIT},
     driver::trace,
     keep::backoff::Backoff,
@@ -140,8 +140,7 @@ impl Lock {
 /// Asks the driver. While others count with another number of permits, as in a rolling deploy, a
 /// waiter asks again and again until they are gone: the store has no line of both.
 async fn ask(client: &Client, request: &Request, attempt: &mut Attempt) -> Result<Box<dyn Lease>> {
-    // The pointer is a driver, too: called itself, it would box the future once more.
-    let driver = &*client.driver;
+    let driver = &client.driver;
     let mut answer = driver.acquire(request.clone(), attempt.clone()).await;
     if request.wait == Wait::Try {
         return answer;

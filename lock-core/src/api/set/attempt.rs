@@ -6,8 +6,8 @@ use futures_util::future::join_all;
 use tracing::Instrument;
 
 use crate::{
-    Attempt, DistributedLock, Error, Held, Instant, Lease, Lock, LockGuard, LockSet, LockSetGuard,
-    Request, Result, Wait, Wish,
+    Attempt, Error, Held, Instant, Lease, Lock, LockGuard, LockSet, LockSetGuard, Request, Result,
+    Wait, Wish,
     api::{client::Client, diagnose::DIAGNOSIS_LIMIT, lock::attempt::ANSWER_LIMIT},
     driver::trace,
     machine::finish::Finishing,
