@@ -65,7 +65,8 @@ impl Hold {
         let now = self.client.home.now();
         let hold_left = (self.cap != Instant::NEVER).then(|| self.cap.since(now));
         let (name, token) = (self.name.clone(), self.lease.token());
-        Ticket::new(store, name, token, self.ttl, self.term, hold_left, place)
+        let (ttl, term) = (self.ttl, self.term);
+        Ticket { store: store.into(), name, token, ttl, term, hold_left, place }
     }
 
     fn expire(self: &Arc<Self>) {
