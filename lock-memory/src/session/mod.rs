@@ -9,7 +9,7 @@ use std::{
 };
 
 use lock_core::{
-    Clock, Effect, Error, Instant, Reach, Request, Result,
+    Clock, Effect, Error, Reach, Result,
     duration::shown,
     keep::{attempt::End, attempts::Attempts, errors::unavailable, poison::lock},
 };
@@ -101,15 +101,6 @@ impl Session {
     fn gone(&self, attempt: &Attempt) {
         self.forget(attempt);
         attempt.gone();
-    }
-
-    /// Renews for ever a lock that its holder has given back. For a defect.
-    pub(crate) fn renew_for_ever(&self, attempt: &Attempt) -> Result<()> {
-        let request = Request::new(attempt.name.clone(), attempt.ttl);
-        let attempt = Attempt::new(attempt.id, &request);
-        self.enter(&attempt)?;
-        let validity = attempt.hold(&self.client.store, Clock::Tokio.now());
-        validity.map(|validity| validity.extend(Instant::NEVER)).map_err(|end| self.ended(end))
     }
 
     /// Returns the error for an attempt that ended before it held.
