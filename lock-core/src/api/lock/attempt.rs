@@ -101,29 +101,27 @@ impl Lock {
             answer = &mut granted => return answer,
             found = self.client.in_the_way(&self.request.name, attempt.id()) => found,
         };
-        match found {
+        let refused = attempt.refusal().take();
+        match (found, refused) {
             // The store says that it is granted already; the answer to the attempt is on its way.
-            Some(Found { place: Some(0), .. }) => {
+            (Some(Found { place: Some(0), .. }), _) => {
                 let nothing = Err(self.in_vain(waited, Found::default()));
                 tokio::time::timeout(DIAGNOSIS_LIMIT, granted).await.unwrap_or(nothing)
             }
-            Some(found) => Err(self.in_vain_or_refused(waited, found, &attempt)),
-            // Slow, but reachable: the store has answered others, or told this attempt to wait.
-            None if self.client.heard.since(started) => Err(self.in_vain(waited, Found::default())),
-            None => Err(match attempt.refusal().take() {
-                Some(why) => self.client.unavailable("acquire", why),
-                None => self.client.unanswered(limit.saturating_add(DIAGNOSIS_LIMIT), "acquire"),
-            }),
-        }
-    }
-
-    /// A timeout; an outage if the store shows no holder and refused the attempt's request.
-    fn in_vain_or_refused(&self, waited: Duration, found: Found, attempt: &Attempt) -> Error {
-        match (&found, attempt.refusal().take()) {
-            (Found { holder: None, place: None }, Some(why)) => {
-                self.client.unavailable("acquire", why)
+            // An outage: the store shows no holder, and has refused the request.
+            (Some(Found { holder: None, place: None }), Some(why)) => {
+                Err(self.client.unavailable("acquire", why))
             }
-            _ => self.in_vain(waited, found),
+            (Some(found), _) => Err(self.in_vain(waited, found)),
+            // Slow, but reachable: the store has answered others, or told this attempt to wait.
+            (None, _) if self.client.heard.since(started) => {
+                Err(self.in_vain(waited, Found::default()))
+            }
+            (None, Some(why)) => Err(self.client.unavailable("acquire", why)),
+            (None, None) => {
+                let limit = limit.saturating_add(DIAGNOSIS_LIMIT);
+                Err(self.client.unanswered(limit, "acquire"))
+            }
         }
     }
 
