@@ -89,7 +89,7 @@ impl Client {
         Self {
             driver,
             clock,
-            alarm: home.another_alarm(),
+            alarm: Alarm::start(clock, &home.runtime, &home.end),
             home,
             ended_waits: EndedWaits::default(),
             heard: Arc::new(Heard::new(clock)),

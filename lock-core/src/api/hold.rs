@@ -158,7 +158,7 @@ impl Hold {
     }
 
     pub(crate) fn set_alarm(self: &Arc<Self>) {
-        self.client.alarm.add_by(self, |_| self.next_ring());
+        self.client.alarm.add(self, |_| self.next_ring());
     }
 
     /// When the alarm must ring next: at the deadline, or when the grant is given back.

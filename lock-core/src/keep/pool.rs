@@ -119,7 +119,12 @@ impl<S: Pooled, E> Pool<S, E> {
 
     /// Gives no new locks to a session. From then on it lives as long as others keep it.
     pub fn retire(&self, session: &Arc<S>) {
-        lock(&self.state).retire(session);
+        let (mut state, ttl) = (lock(&self.state), session.ttl());
+        if state.by_ttl.get(&ttl).is_some_and(|slot| slot.is(session)) {
+            state.by_ttl.remove(&ttl);
+            state.retired.retain(|other| other.strong_count() > 0);
+            state.retired.push(Arc::downgrade(session));
+        }
     }
 
     /// Forgets a session that has ended.
@@ -174,15 +179,6 @@ impl<S: Pooled, E> State<S, E> {
 
     fn all(&self) -> Vec<Arc<S>> {
         self.open().cloned().chain(self.retired.iter().filter_map(Weak::upgrade)).collect()
-    }
-
-    fn retire(&mut self, session: &Arc<S>) {
-        let ttl = session.ttl();
-        if self.by_ttl.get(&ttl).is_some_and(|slot| slot.is(session)) {
-            self.by_ttl.remove(&ttl);
-            self.retired.retain(|other| other.strong_count() > 0);
-            self.retired.push(Arc::downgrade(session));
-        }
     }
 
     /// Takes out an idle session if there are too many. Sessions are handed out only under the
@@ -258,5 +254,4 @@ impl<S, E> Drop for Maker<S, E> {
 }
 
 #[cfg(test)]
-#[path = "pool_tests.rs"]
 mod tests;

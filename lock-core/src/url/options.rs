@@ -9,15 +9,11 @@ use crate::{Error, Result, driver::duration, keep::errors::invalid};
 /// [`finish`](Self::finish), which refuses the rest: a misspelt option is an error, not a default.
 #[derive(Debug)]
 pub struct Options<'a> {
-    given: &'a BTreeMap<String, String>,
-    known: Vec<&'static str>,
+    pub(super) given: &'a BTreeMap<String, String>,
+    pub(super) known: Vec<&'static str>,
 }
 
 impl<'a> Options<'a> {
-    pub(super) fn new(given: &'a BTreeMap<String, String>) -> Self {
-        Self { given, known: Vec::new() }
-    }
-
     /// The text of an option.
     pub fn text(&mut self, option: &'static str) -> Option<&'a str> {
         self.known.push(option);
