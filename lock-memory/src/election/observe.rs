@@ -1,6 +1,9 @@
 //! Delivers changes of the leader to observers.
 
-use lock_core::{Clock, Leader, LockName, Observed, keep::limits::UNREAD};
+use lock_core::{
+    Clock, Leader, LockName, Observed,
+    keep::{limits::UNREAD, poison::lock},
+};
 use tokio::sync::mpsc;
 
 use crate::{MemoryStore, session::Session, wire::network::UnderWay};
@@ -15,10 +18,9 @@ impl Session {
         let (out, observed) = mpsc::channel(UNREAD);
         let changes = UnderWay::new(self.client.network.clone(), changes, true);
         let store = self.client.store.clone();
-        let task = tokio::spawn(deliver(store, name, changes, out));
-        let mut observers = self.observers();
-        observers.retain(|task| !task.is_finished());
-        observers.push(task.abort_handle());
+        let mut observers = lock(&self.observers);
+        while observers.try_join_next().is_some() {}
+        observers.spawn(deliver(store, name, changes, out));
         observed
     }
 }

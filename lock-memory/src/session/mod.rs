@@ -4,7 +4,7 @@ pub(crate) mod attempt;
 pub(crate) mod renewal;
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, Weak},
+    sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
@@ -15,7 +15,7 @@ use lock_core::{
 };
 use tokio::{
     sync::{Notify, mpsc},
-    task::AbortHandle,
+    task::JoinSet,
 };
 
 use self::attempt::Attempt;
@@ -30,7 +30,8 @@ pub(crate) struct Session {
     pub(crate) client: Arc<Client>,
     pub(crate) reach: Reach,
     attempts: Mutex<Attempts<Attempt>>,
-    observers: Mutex<Vec<AbortHandle>>,
+    /// Tasks that deliver changes of the leader.
+    pub(crate) observers: Mutex<JoinSet<()>>,
     /// Notified when a renewal is due earlier than before, or the session ends.
     changed: Arc<Notify>,
 }
@@ -119,7 +120,7 @@ impl Session {
             self.client.close();
             attempts.close()
         };
-        self.observers().drain(..).for_each(|task| task.abort());
+        lock(&self.observers).abort_all();
         for attempt in &left {
             self.forget(attempt);
             attempt.closed();
@@ -135,10 +136,6 @@ impl Session {
             Push::Granted(_, grant) => attempt.pushed(grant),
             Push::Gone(_) => self.gone(&attempt),
         }
-    }
-
-    pub(crate) fn observers(&self) -> MutexGuard<'_, Vec<AbortHandle>> {
-        lock(&self.observers)
     }
 }
 
