@@ -83,8 +83,8 @@ impl<'a> Options<'a> {
     /// [`Error::InvalidOption`] that names the first unknown option and all known ones. It does not
     /// show the value, which may be a secret.
     pub fn finish(self) -> Result<()> {
-        let mut unknown = self.given.keys().filter(|option| !self.known.contains(&option.as_str()));
-        let Some(option) = unknown.next() else { return Ok(()) };
+        let unknown = self.given.keys().find(|option| !self.known.contains(&option.as_str()));
+        let Some(option) = unknown else { return Ok(()) };
         let known = if self.known.is_empty() { "none".to_owned() } else { self.known.join(", ") };
         Err(refused(option, "***", &format!("unknown option; this store knows: {known}")))
     }

@@ -138,8 +138,7 @@ impl Lock {
 /// Asks the driver. While others count with another number of permits, as in a rolling deploy, a
 /// waiter asks again and again until they are gone: the store has no line of both.
 async fn ask(client: &Client, request: &Request, attempt: &mut Attempt) -> Result<Box<dyn Lease>> {
-    let driver = &client.driver;
-    let mut answer = driver.acquire(request.clone(), attempt.clone()).await;
+    let mut answer = client.driver.acquire(request.clone(), attempt.clone()).await;
     if request.wait == Wait::Try {
         return answer;
     }
@@ -156,7 +155,7 @@ async fn ask(client: &Client, request: &Request, attempt: &mut Attempt) -> Resul
             () = pause.wait() => {}
         }
         *attempt = attempt.another();
-        answer = driver.acquire(request.clone(), attempt.clone()).await;
+        answer = client.driver.acquire(request.clone(), attempt.clone()).await;
     }
     answer
 }
