@@ -71,7 +71,7 @@ impl Lock {
 
     async fn at_once(&self) -> Result<LockGuard> {
         let attempt = self.new_attempt();
-        let (id, started) = (attempt.id(), self.client.clock.now());
+        let (id, started) = (attempt.id(), self.client.home.clock.now());
         match tokio::time::timeout(ANSWER_LIMIT, self.attempt(Wait::Try, attempt)).await {
             Ok(Err(Error::Contended { .. })) => {
                 let found = self.client.in_the_way(&self.request.name, id).await;
@@ -87,14 +87,14 @@ impl Lock {
     }
 
     async fn within(&self, limit: Duration) -> Result<LockGuard> {
-        let started = self.client.clock.now();
+        let started = self.client.home.clock.now();
         let attempt = self.new_attempt();
         let granted = self.attempt(Wait::Queue, attempt.clone());
         tokio::pin!(granted);
         if let Ok(answer) = tokio::time::timeout(limit, &mut granted).await {
             return answer;
         }
-        let waited = self.client.clock.now().since(started);
+        let waited = self.client.home.clock.now().since(started);
         let found = tokio::select! {
             biased;
             // A grant of the last moment is still better than a timeout.
@@ -172,7 +172,7 @@ async fn grant(
     mut attempt: Attempt,
     max_hold: Option<Duration>,
 ) -> Result<LockGuard> {
-    let started = client.clock.now();
+    let started = client.home.clock.now();
     let answer = ask(&client, &request, &mut attempt).await;
     // A cancelled attempt ends without an answer of the store.
     if !attempt.is_cancelled() && matches!(answer, Ok(_) | Err(Error::Contended { .. })) {
@@ -180,7 +180,7 @@ async fn grant(
     }
     match answer {
         Ok(lease) => {
-            let waited = client.clock.now().since(started);
+            let waited = client.home.clock.now().since(started);
             trace::granted(&request.name, attempt.id(), lease.token(), waited);
             // If the caller has left, the guard is dropped with the result: the lock is released at
             // once.

@@ -22,7 +22,7 @@ impl LockSet {
             set.lock.check()?;
             let work = set.clone();
             set.finished(async move {
-                let started = work.lock.client.clock.now();
+                let started = work.lock.client.home.clock.now();
                 match work.at_once_in_time().await {
                     Ok(Some(held)) => Ok(held),
                     Ok(None) | Err(Error::Contended { .. }) => work.in_order(started).await,

@@ -75,7 +75,7 @@ impl LockSet {
     }
 
     pub(super) async fn in_order(&self, started: Instant) -> Result<LockSetGuard> {
-        let clock = self.lock.client.clock;
+        let clock = self.lock.client.home.clock;
         let mut held = LockSetGuard::new(Vec::new());
         for mut lock in self.each() {
             if let Some(limit) = self.lock.wait.filter(|limit| !limit.is_zero()) {
@@ -119,7 +119,7 @@ async fn grant_all(
     wishes: Vec<Wish>,
     max_hold: Option<Duration>,
 ) -> Result<Option<LockSetGuard>> {
-    let started = client.clock.now();
+    let started = client.home.clock.now();
     let answer = client.driver.try_all(wishes.clone()).await;
     // A cancelled attempt ends without an answer of the store.
     if answer.is_ok() && !wishes.iter().any(|(_, attempt)| attempt.is_cancelled()) {
@@ -144,7 +144,7 @@ async fn grant_all(
             return Err(error);
         }
     };
-    let now = client.clock.now();
+    let now = client.home.clock.now();
     let guard = |((request, attempt), lease): (Wish, Box<dyn Lease>)| {
         trace::granted(&request.name, attempt.id(), lease.token(), now.since(started));
         LockGuard::of_grant(Held::begin(client.clone(), &request, lease, max_hold))
