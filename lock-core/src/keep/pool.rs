@@ -200,15 +200,6 @@ impl<S: Pooled, E> State<S, E> {
             }
         }
     }
-
-    /// Stores a session that was opened for a TTL. Returns whether it did.
-    fn file(&mut self, session: &Arc<S>, ttl: Duration) -> bool {
-        let fits = !self.closed && session.ttl() == ttl;
-        if fits {
-            self.by_ttl.insert(ttl, Slot::Open(session.clone()));
-        }
-        fits
-    }
 }
 
 impl<S: Pooled, E> Maker<S, E> {
@@ -237,7 +228,13 @@ impl<S: Pooled, E> Maker<S, E> {
         let Some(state) = self.state.upgrade() else { return false };
         let mut state = lock(&state);
         state.leave(self.ttl, &self.tell);
-        let filed = opened.as_ref().is_ok_and(|session| state.file(session, self.ttl));
+        let filed = match &opened {
+            Ok(session) if !state.closed && session.ttl() == self.ttl => {
+                state.by_ttl.insert(self.ttl, Slot::Open(session.clone()));
+                true
+            }
+            _ => false,
+        };
         if !state.closed {
             self.tell.send_replace(Opening::Done(opened));
         }
