@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use lock_core::{
-    Connect, DistributedLock, Effect, Error, Opening, Result, StoreUrl, duration::shown,
+    Connect, DistributedLock, Effect, Error, Opener, Opening, Result, StoreUrl, duration::shown,
 };
 
 use crate::{STORES, Store, other_server::explain};
@@ -30,7 +30,7 @@ const CONNECT_LIMIT: Duration = Duration::from_millis(4500);
 /// wrong password, [`Error::Unmet`].
 #[track_caller]
 pub fn connect(url: impl AsRef<str>) -> Connect {
-    Connect::new(url.as_ref(), open).default_port(Store::port_of).explain(explain)
+    Connect::new(url.as_ref(), Opener { open, default_port: Store::port_of, explain })
 }
 
 fn open(url: StoreUrl) -> Opening {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use distlock::Locks;
-use lock_core::keep::limits::{RENEWALS_PER_TTL, RENEWALS_WITHOUT_PUSHES};
+use lock_core::keep::renewal::{RENEWALS_PER_TTL, RENEWALS_WITHOUT_PUSHES};
 use lock_lab::{Proxy, Server};
 use tokio::task::JoinSet;
 

@@ -84,7 +84,7 @@ mod url;
 
 pub use crate::{
     api::{
-        connect::{Connect, DefaultPort, Explain, Opener, Opening},
+        connect::{Connect, Opener, Opening},
         election::{Election, Leadership, leading::Leading, observer::Observer},
         gate::{Gate, StaleToken},
         guard::LockGuard,

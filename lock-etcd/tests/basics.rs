@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{Clock, DistributedLock, Error, LossReason, Request};
+use lock_core::{Clock, Error, LossReason, Request};
 use lock_etcd::client::Client;
 
 use crate::support::*;

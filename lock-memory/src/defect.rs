@@ -61,7 +61,7 @@ defects! {
     RevokesInSilence: "operators",
     /// A request of a lock that is sent again makes a second entry.
     EntersTwice: "lost_answers",
-    /// A grant that its caller did not collect is kept and renewed after it is given back.
+    /// A grant that its caller did not collect is kept for ever after it is given back.
     KeepsTheUncollected: "unpolled",
     /// The caller does not learn that its attempt waits in the store.
     WaitsInSilence: "vain_waits",

@@ -8,25 +8,18 @@ use lock_core::{
     properties::{Client, Failure, Harness},
 };
 
-use crate::{Faults, MemoryLock, MemoryStore};
+use crate::{Faults, MemoryStore};
 
 /// A store for the executable properties. Run it with tokio's clock paused: then it takes no time.
 #[derive(Clone, Debug)]
 pub struct MemoryHarness {
     store: MemoryStore,
-    wrap: fn(MemoryLock) -> Locks,
 }
 
 impl MemoryHarness {
     /// Makes a harness for a store, broken or not.
     pub fn new(store: MemoryStore) -> Self {
-        Self { store, wrap: Locks::new }
-    }
-
-    /// Same as [`new`](Self::new), with clients made by `wrap`, for drivers behind a pointer or a
-    /// wrapper.
-    pub fn wrapped(store: MemoryStore, wrap: fn(MemoryLock) -> Locks) -> Self {
-        Self { store, wrap }
+        Self { store }
     }
 }
 
@@ -34,7 +27,7 @@ impl MemoryHarness {
 impl Harness for MemoryHarness {
     async fn client(&self) -> Result<Box<dyn Client>, Failure> {
         let client = self.store.client();
-        Ok(Box::new(MemoryClient { faults: client.faults(), locks: (self.wrap)(client) }))
+        Ok(Box::new(MemoryClient { faults: client.faults(), locks: Locks::new(client) }))
     }
 
     fn ttl(&self) -> Duration {

@@ -89,7 +89,7 @@ impl Lease for MemoryLease {
         if store.has(Defect::KeepsTheUncollected)
             && self.state.validity().loss() == Some(LossReason::NotCollected)
         {
-            return self.session.renew_for_ever(&self.attempt);
+            return self.ask("release", MemoryStore::keep).await;
         }
         self.session.forget(&self.attempt);
         // If the store is out of reach for a TTL, the entry has expired there.

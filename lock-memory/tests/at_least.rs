@@ -209,7 +209,7 @@ fn no_release_outlives_the_runtime_of_its_connection() {
     let (guard, connection) = theirs.block_on(async {
         let driver = Arc::new(MemoryStore::new().client());
         let connection = Arc::downgrade(&driver);
-        (lock(&Locks::new(driver)).acquire().await.unwrap(), connection)
+        (lock(&Locks::of(driver)).acquire().await.unwrap(), connection)
     });
     let mut release = Box::pin(guard.release());
     assert!(here.block_on(poll_once(&mut release)).is_pending());

@@ -166,12 +166,7 @@ fn a_program_without_async_hands_a_lock_over() {
     guard.release().unwrap();
 }
 
-fn connect() -> lock_core::Connect {
-    lock_core::Connect::new("memory:detach", |url| {
-        Box::pin(async move {
-            let config = lock_memory::MemoryConfig::from_url(&url)?;
-            let driver = lock_memory::MemoryLock::connect(config).await?;
-            Ok(std::sync::Arc::new(driver) as std::sync::Arc<dyn lock_core::DistributedLock>)
-        })
-    })
+async fn connect() -> lock_core::Result<Locks> {
+    let config = lock_memory::MemoryConfig::new("detach");
+    lock_memory::MemoryLock::connect(config).await.map(Locks::new)
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Connect, Error, Locks, LossReason};
+use lock_core::{Connect, Error, Locks, LossReason, Opener, Opening, StoreUrl};
 use lock_memory::{MemoryConfig, MemoryLock, MemoryStore};
 
 async fn connect(url: &str) -> Locks {
@@ -55,12 +55,16 @@ async fn the_faults_of_clients_that_connected_by_url() {
 }
 
 fn connecting(url: &str) -> Connect {
-    Connect::new(url, |url| {
+    let open: fn(StoreUrl) -> Opening = |url| {
         Box::pin(async move {
             let config = MemoryConfig::from_url(&url)?;
             Ok(Arc::new(MemoryLock::connect(config).await?) as _)
         })
-    })
+    };
+    Connect::new(
+        url,
+        Opener { open, default_port: |_| None, explain: |_, _| Box::pin(async { None }) },
+    )
 }
 
 #[tokio::test(start_paused = true)]

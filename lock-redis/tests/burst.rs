@@ -19,7 +19,7 @@ async fn calls(server: &Redis) -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_burst_of_acquires_ends_nothing_that_is_held() {
     let (_server, driver) = one_driver().await;
-    let locks = Locks::new(driver);
+    let locks = Locks::of(driver);
     let ttl = Duration::from_secs(2);
     let held = locks.lock("held").unwrap().ttl(ttl).acquire().await.unwrap();
     let end = Clock::Boot.now() + ttl * 3;

@@ -56,10 +56,10 @@ async fn all_name_the_holder(clients: &[Locks]) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_waits_in_vain_of_one_client_name_the_holder() {
     let (server, proxy, far, near) = far_and_near().await;
-    let lock = Locks::new(near).lock("orders").unwrap().ttl(TTL).holder("the night shift");
+    let lock = Locks::of(near).lock("orders").unwrap().ttl(TTL).holder("the night shift");
     let held = lock.acquire().await.unwrap();
     proxy.delay(Duration::from_millis(1));
-    let locks = Locks::new(far);
+    let locks = Locks::of(far);
     all_name_the_holder(&vec![locks; 1000]).await;
     held.release().await.unwrap();
     nothing_is_left(&server).await;
@@ -68,7 +68,7 @@ async fn a_thousand_waits_in_vain_of_one_client_name_the_holder() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_hundred_clients_that_wait_in_vain_name_the_holder() {
     let (server, proxy, _, near) = far_and_near().await;
-    let lock = Locks::new(near).lock("orders").unwrap().ttl(TTL).holder("the night shift");
+    let lock = Locks::of(near).lock("orders").unwrap().ttl(TTL).holder("the night shift");
     let held = lock.acquire().await.unwrap();
     proxy.delay(Duration::from_millis(1));
     let url = server.url_via(&proxy);

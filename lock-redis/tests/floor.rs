@@ -51,7 +51,7 @@ async fn tokens_are_above_the_floor_also_after_the_clock_was_set_back() {
 #[tokio::test]
 async fn a_holder_whose_token_is_lost_is_ended_by_a_raise() {
     let (server, driver) = one_driver().await;
-    let locks = Locks::new(driver.clone());
+    let locks = Locks::of(driver.clone());
     let guard = hold(&locks).await;
     server.command(&[b"DEL", &companion("orders", "fence")]).await.unwrap();
     let floor = above_all(&driver).await;

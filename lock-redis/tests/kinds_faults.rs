@@ -206,7 +206,7 @@ async fn a_dead_writer_between_readers_is_passed_over_within_its_ttl() {
 async fn a_holder_that_is_cut_off_loses_before_its_share_is_given_away() {
     let (server, proxy, far, near) = far_and_near().await;
     let ttl = Duration::from_secs(1);
-    let guard = lock_core::Locks::new(far).semaphore("orders", 2).unwrap().ttl(ttl);
+    let guard = lock_core::Locks::of(far).semaphore("orders", 2).unwrap().ttl(ttl);
     let guard = guard.acquire().await.unwrap();
     let alive = acquire_as(permits(1, 2), &near, "orders", TTL).await.unwrap();
     let waiter = Waiter::queued_as(permits(1, 2), &near, &server, "orders", TTL).await;

@@ -62,7 +62,7 @@ async fn three_locks_are_taken_by_one_command_and_released_by_three() {
     warm(&*lab::driver(&server.url()).await).await;
     for driver in modes(&server).await {
         // So long that no renewal falls into the count.
-        let set = lock_core::Locks::new(driver).all(NAMES).unwrap().ttl(TTL * 60);
+        let set = lock_core::Locks::of(driver).all(NAMES).unwrap().ttl(TTL * 60);
         let before = server.counters().await.unwrap();
         for _ in 0..50 {
             set.acquire().await.unwrap().release().await.unwrap();
@@ -80,7 +80,7 @@ async fn as_many_as_promised_are_taken_by_one_command() {
     let (server, driver) = one_driver().await;
     let most = driver.guarantees().names_at_once;
     warm(&driver).await;
-    let locks = lock_core::Locks::new(driver);
+    let locks = lock_core::Locks::of(driver);
     for (count, requests) in [(most, 1), (most + 1, most + 1)] {
         let set = locks.all((0..count).map(|i| format!("n{i}"))).unwrap().ttl(TTL * 60);
         let before = server.counters().await.unwrap();

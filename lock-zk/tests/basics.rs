@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{
-    Attempt, Clock, DistributedLock, Error, Fencing, LockName, LossReason, Request, Requirement,
-    Term,
-};
+use lock_core::{Attempt, Clock, Error, Fencing, LockName, LossReason, Request, Requirement, Term};
 
 use crate::support::*;
 

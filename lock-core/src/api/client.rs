@@ -11,8 +11,8 @@ use tokio::sync::{OnceCell, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Attempt, Clock, ClosedBy, DistributedLock, Effect, Error, Instant, Lease, LockName, LossReason,
-    Reach, Result, Term,
+    Attempt, ClosedBy, DistributedLock, Effect, Error, Instant, Lease, LockName, LossReason, Reach,
+    Result, Term,
     driver::{duration::shown, meter, request::Heard},
     keep::errors::{unavailable, unsupported},
     machine::{
@@ -30,7 +30,6 @@ const LEAVE_LIMIT: Duration = Duration::from_secs(5);
 /// The state that all locks of one connection share.
 pub(crate) struct Client {
     pub(crate) driver: Arc<dyn DistributedLock>,
-    pub(crate) clock: Clock,
     pub(crate) alarm: Arc<Alarm<Hold>>,
     pub(crate) home: Arc<HomeRuntime>,
     pub(crate) ended_waits: EndedWaits,
@@ -91,8 +90,7 @@ impl Client {
         reach.meter(store);
         Self {
             driver,
-            clock,
-            alarm: home.another_alarm(),
+            alarm: Alarm::start(clock, &home.runtime, &home.end),
             home,
             ended_waits: EndedWaits::default(),
             heard: Arc::new(Heard::new(clock)),
@@ -176,7 +174,7 @@ impl Client {
                 return acquired;
             },
             () = self.close_ended.cancelled() => {}
-            () = self.clock.sleep(LEAVE_LIMIT) => {}
+            () = self.home.clock.sleep(LEAVE_LIMIT) => {}
         }
         Err(self.drained_error())
     }
@@ -236,7 +234,7 @@ impl Client {
             () = event => {}
             () = self.closed.cancelled() => {}
             () = self.home.ended().cancelled_owned() => {}
-            () = self.clock.sleep(limit) => {}
+            () = self.home.clock.sleep(limit) => {}
         }
     }
 }

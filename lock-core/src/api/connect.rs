@@ -21,19 +21,18 @@ const EXPLAIN_LIMIT: Duration = Duration::from_secs(3);
 const PAUSED: &str = "the clock of tokio is paused here (tokio::time::pause), so limits end before an \
                       answer comes";
 
-/// Opens the driver for a URL. The facade knows the drivers; lock-core does not.
+/// What the facade knows of drivers and servers; lock-core does not.
 #[doc(hidden)]
-pub type Opener = fn(StoreUrl) -> Opening;
-
-/// The port of a store's servers if a URL of this scheme names none. `None` for a store without
-/// servers.
-#[doc(hidden)]
-pub type DefaultPort = fn(&str) -> Option<u16>;
-
-/// Says within a limit what answers at a URL whose connect has failed, if it is known. The facade
-/// knows the servers; lock-core does not.
-#[doc(hidden)]
-pub type Explain = fn(StoreUrl, Duration) -> BoxFuture<'static, Option<String>>;
+#[derive(Clone, Copy)]
+pub struct Opener {
+    /// Opens the driver for a URL.
+    pub open: fn(StoreUrl) -> Opening,
+    /// The port of a store's servers if a URL of this scheme names none, so that errors can name
+    /// the server's whole address. `None` for a store without servers.
+    pub default_port: fn(&str) -> Option<u16>,
+    /// Says within a limit what answers at a URL whose connect has failed, if it is known.
+    pub explain: fn(StoreUrl, Duration) -> BoxFuture<'static, Option<String>>,
+}
 
 /// A driver that is being connected.
 #[doc(hidden)]
@@ -57,38 +56,19 @@ pub type Opening = BoxFuture<'static, Result<Arc<dyn DistributedLock>>>;
 pub struct Connect {
     url: String,
     required: Vec<Requirement>,
-    open: Opener,
-    default_port: DefaultPort,
-    explain: Explain,
+    opener: Opener,
     timeout: Option<Duration>,
     retry: Duration,
     caller: &'static Location<'static>,
 }
 
 impl Connect {
-    /// A connection to `url` by `open`, with no requirements.
+    /// A connection to `url` by `opener`, with no requirements.
     #[doc(hidden)]
     #[track_caller]
-    pub fn new(url: impl Into<String>, open: Opener) -> Self {
-        let (url, required) = (url.into(), Vec::new());
-        let (timeout, retry) = (None, Duration::ZERO);
-        let (default_port, caller): (DefaultPort, _) = (|_| None, Location::caller());
-        let explain: Explain = |_, _| Box::pin(async { None });
-        Self { url, required, open, default_port, explain, timeout, retry, caller }
-    }
-
-    /// Sets the port for URLs that name none, so that errors can name the server's whole address.
-    #[doc(hidden)]
-    pub fn default_port(mut self, default_port: DefaultPort) -> Self {
-        self.default_port = default_port;
-        self
-    }
-
-    /// Sets what explains a connect that has failed at a server.
-    #[doc(hidden)]
-    pub fn explain(mut self, explain: Explain) -> Self {
-        self.explain = explain;
-        self
+    pub fn new(url: impl Into<String>, opener: Opener) -> Self {
+        let (url, required, caller) = (url.into(), Vec::new(), Location::caller());
+        Self { url, required, opener, timeout: None, retry: Duration::ZERO, caller }
     }
 
     /// The limit for one try; must be above zero. A try ends by itself within 5 s, so a longer
@@ -144,7 +124,7 @@ impl IntoFuture for Connect {
             if self.timeout.is_some_and(|limit| limit.is_zero()) {
                 return Err(invalid("timeout", shown(Duration::ZERO), "more than nothing"));
             }
-            let port = (self.default_port)(url.scheme());
+            let port = (self.opener.default_port)(url.scheme());
             let servers = port.map(|port| url.hosts(port).join(", "));
             let driver = self.insist(&url, servers.as_deref()).await?;
             driver.guarantees().require(&self.required)?;
@@ -195,20 +175,20 @@ impl Connect {
         // The whole try ends within its limit, and within 5 s.
         let whole = self.timeout.unwrap_or(Duration::MAX).min(Duration::from_millis(4900));
         let limit = EXPLAIN_LIMIT.min(whole.saturating_sub(took));
-        match (self.explain)(url.clone(), limit).await {
+        match (self.opener.explain)(url.clone(), limit).await {
             Some(hint) => error.hinted(hint),
             None => error,
         }
     }
 
     async fn once(&self, url: StoreUrl) -> Result<Arc<dyn DistributedLock>> {
-        let Some(limit) = self.timeout else { return (self.open)(url).await };
+        let Some(limit) = self.timeout else { return (self.opener.open)(url).await };
         let told = url.to_string();
         let unanswered = |_| {
             let silent = format!("no answer from {told} within {}", shown(limit));
             Err(unavailable("the store", "connect", Effect::None, silent))
         };
-        tokio::time::timeout(limit, (self.open)(url)).await.unwrap_or_else(unanswered)
+        tokio::time::timeout(limit, (self.opener.open)(url)).await.unwrap_or_else(unanswered)
     }
 }
 

@@ -50,12 +50,12 @@ impl Locks {
     /// If it is polled outside a tokio runtime.
     pub fn ping(&self) -> BoxFuture<'_, Result<Duration>> {
         Box::pin(async move {
-            let started = self.client.clock.now();
+            let started = self.client.home.clock.now();
             let (driver, name) = (self.client.driver.clone(), LockName::new(PING_NAME)?);
             let ping = self.client.home.clone().ask(async move { driver.ping(&name).await });
             let answer = self.client.answer(PING_LIMIT, ping, "ping").await;
             answer.map_err(|error| self.client.failed("ping", error))?;
-            Ok(self.client.clock.now().since(started))
+            Ok(self.client.home.clock.now().since(started))
         })
     }
 

@@ -32,7 +32,7 @@ impl Held {
         lease: Box<dyn Lease>,
         longest: Option<Duration>,
     ) -> Self {
-        let granted = client.clock.now();
+        let granted = client.home.clock.now();
         let hold = Arc::new(Hold {
             client,
             name: request.name.clone(),

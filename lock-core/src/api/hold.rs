@@ -65,7 +65,8 @@ impl Hold {
         let now = self.client.home.now();
         let hold_left = (self.cap != Instant::NEVER).then(|| self.cap.since(now));
         let (name, token) = (self.name.clone(), self.lease.token());
-        Ticket::new(store, name, token, self.ttl, self.term, hold_left, place)
+        let (ttl, term) = (self.ttl, self.term);
+        Ticket { store: store.into(), name, token, ttl, term, hold_left, place }
     }
 
     fn expire(self: &Arc<Self>) {
@@ -157,7 +158,7 @@ impl Hold {
     }
 
     pub(crate) fn set_alarm(self: &Arc<Self>) {
-        self.client.alarm.add_by(self, |_| self.next_ring());
+        self.client.alarm.add(self, |_| self.next_ring());
     }
 
     /// When the alarm must ring next: at the deadline, or when the grant is given back.

@@ -41,7 +41,17 @@ impl Locks {
     /// If it is called outside a tokio runtime.
     #[track_caller]
     pub fn new(driver: impl DistributedLock) -> Self {
-        Self::connected(Arc::new(driver), Location::caller(), None)
+        Self::of(Arc::new(driver))
+    }
+
+    /// Same as [`new`](Self::new), for a driver that others use as well.
+    ///
+    /// # Panics
+    ///
+    /// If it is called outside a tokio runtime.
+    #[track_caller]
+    pub fn of(driver: Arc<dyn DistributedLock>) -> Self {
+        Self::connected(driver, Location::caller(), None)
     }
 
     /// Locks of a driver that `caller` connected, with the addresses of its servers.

@@ -71,7 +71,8 @@ impl Owner {
         if let Some(seat) = seats.get(&key) {
             return seat.clone();
         }
-        seats.retain(|_, seat| Arc::strong_count(seat) > 1 || seat.is_taken());
+        // Another call has the seat, or a guard of its grant lives.
+        seats.retain(|_, seat| Arc::strong_count(seat) > 1 || seat.held().strong_count() > 0);
         seats.entry(key).or_default().clone()
     }
 }
@@ -79,9 +80,5 @@ impl Owner {
 impl Seat {
     pub(super) fn held(&self) -> MutexGuard<'_, Weak<Hold>> {
         lock(&self.held)
-    }
-
-    fn is_taken(&self) -> bool {
-        self.held().strong_count() > 0
     }
 }

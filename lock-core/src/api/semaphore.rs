@@ -132,25 +132,7 @@ impl Semaphore {
         F: Future<Output = Result<T, E>>,
         E: From<Error>,
     {
-        self.run_many_fallible(1, work)
-    }
-
-    /// Like [`run_fallible`](Self::run_fallible), with `n` permits at once.
-    ///
-    /// # Errors
-    ///
-    /// The errors of the work and of [`run_many`](Self::run_many).
-    pub fn run_many_fallible<T, E, W, F>(
-        &self,
-        n: u32,
-        work: W,
-    ) -> impl Future<Output = Result<T, E>> + use<T, E, W, F>
-    where
-        W: FnOnce(Held) -> F,
-        F: Future<Output = Result<T, E>>,
-        E: From<Error>,
-    {
-        let run = self.run_many(n, work);
+        let run = self.run(work);
         async move { run.await? }
     }
 

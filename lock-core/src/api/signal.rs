@@ -36,15 +36,13 @@ impl Locks {
             done = work => Some(done),
             () = asks_to_end() => None,
         };
-        match (self.close().await, done) {
-            (closed, None) => closed.map(|()| None),
-            (Err(error), done) => {
-                // The work was done all the same.
-                trace::close_failed(self.guarantees().store, &error);
-                Ok(done)
-            }
-            (Ok(()), done) => Ok(done),
+        let closed = self.close().await;
+        let Some(done) = done else { return closed.map(|()| None) };
+        // The work was done all the same.
+        if let Err(error) = closed {
+            trace::close_failed(self.guarantees().store, &error);
         }
+        Ok(Some(done))
     }
 }
 

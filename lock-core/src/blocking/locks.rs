@@ -29,11 +29,11 @@ impl Locks {
     ///
     /// ```no_run
     /// # use lock_core as distlock;
-    /// # fn client() -> std::sync::Arc<dyn lock_core::DistributedLock> { unreachable!() }
+    /// # fn example<D: lock_core::DistributedLock>(client: fn() -> D) -> lock_core::Result<()> {
     /// use distlock::blocking::Locks;
     ///
     /// let locks = Locks::new(|| client())?; // say: || MemoryStore::new().client()
-    /// # Ok::<(), lock_core::Error>(())
+    /// # Ok(()) }
     /// ```
     ///
     /// # Errors
@@ -72,7 +72,7 @@ impl Locks {
     ///
     /// // new_current_thread().enable_time().start_paused(true).build()
     /// let clock = Arc::new(paused());
-    /// let connect = async { Ok(distlock::Locks::new(client())) };
+    /// let connect = async { Ok(distlock::Locks::of(client())) };
     /// let locks = blocking::Locks::open_in(clock.clone(), connect)?;
     /// let guard = locks.lock("orders/42")?.fixed_term().acquire()?;
     /// clock.block_on(async { tokio::time::sleep(Duration::from_secs(15)).await });

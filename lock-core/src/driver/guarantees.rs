@@ -114,16 +114,11 @@ impl Guarantees {
     ///
     /// [`Error::Unsupported`].
     pub fn check_kind(&self, kind: LockKind) -> Result<()> {
-        match self.kinds.contains(&kind) {
-            true => Ok(()),
-            false => {
-                let what = match self.no_other_kinds {
-                    Some(why) => format!("keep {kind}: {why}"),
-                    None => format!("keep {kind}"),
-                };
-                Err(unsupported(self.store, what))
-            }
+        if self.kinds.contains(&kind) {
+            return Ok(());
         }
+        let why = self.no_other_kinds.map(|why| format!(": {why}")).unwrap_or_default();
+        Err(unsupported(self.store, format!("keep {kind}{why}")))
     }
 
     /// The greatest number that the [token floor](crate::TokenFloor) can be raised to: half of

@@ -14,7 +14,6 @@ pub(crate) mod meter;
 pub(crate) mod name;
 pub(crate) mod overlap;
 mod parse;
-mod pointers;
 pub(crate) mod reach;
 pub(crate) mod refusals;
 pub(crate) mod request;

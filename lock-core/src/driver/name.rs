@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_map_by_names_is_read_with_text() {
         let name: LockName = "orders".parse().unwrap();
-        assert_eq!(LockName::try_from("orders").unwrap(), name);
+        assert_eq!(LockName::try_from("orders".to_owned()).unwrap(), name);
         let hashed = std::collections::HashMap::from([(name.clone(), 1)]);
         let sorted = std::collections::BTreeMap::from([(name, 2)]);
         assert_eq!((hashed.get("orders"), sorted.get("orders")), (Some(&1), Some(&2)));

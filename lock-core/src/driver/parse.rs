@@ -38,14 +38,6 @@ impl FromStr for LockName {
     }
 }
 
-impl TryFrom<&str> for LockName {
-    type Error = Error;
-
-    fn try_from(name: &str) -> Result<Self> {
-        Self::new(name)
-    }
-}
-
 impl TryFrom<String> for LockName {
     type Error = Error;
 

@@ -29,29 +29,17 @@ const FORM: &str = "distlock1";
 /// ```
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Ticket {
-    store: Cow<'static, str>,
-    name: LockName,
-    token: FencingToken,
-    ttl: Duration,
-    term: Term,
-    hold_left: Option<Duration>,
-    place: String,
+    pub(crate) store: Cow<'static, str>,
+    pub(crate) name: LockName,
+    pub(crate) token: FencingToken,
+    pub(crate) ttl: Duration,
+    pub(crate) term: Term,
+    pub(crate) hold_left: Option<Duration>,
+    /// The driver's key to the lock's entry.
+    pub(crate) place: String,
 }
 
 impl Ticket {
-    /// `place`: the driver's key to the lock's entry.
-    pub(crate) fn new(
-        store: &'static str,
-        name: LockName,
-        token: FencingToken,
-        ttl: Duration,
-        term: Term,
-        hold_left: Option<Duration>,
-        place: String,
-    ) -> Self {
-        Self { store: store.into(), name, token, ttl, term, hold_left, place }
-    }
-
     /// The name of the store that granted the lock, as in
     /// [`Guarantees::store`](crate::Guarantees::store).
     pub fn store(&self) -> &str {
@@ -170,7 +158,8 @@ mod tests {
             let term = if fixed { Term::Fixed } else { Term::Renewed };
             let (name, token) = (LockName::new(name).unwrap(), FencingToken::new(token));
             let (ttl, left) = (Duration::from_micros(micros), left.map(Duration::from_micros));
-            let ticket = Ticket::new("etcd", name, token, ttl, term, left, place);
+            let store = "etcd".into();
+            let ticket = Ticket { store, name, token, ttl, term, hold_left: left, place };
             let text = ticket.to_string();
             let plain = |b: u8| b.is_ascii_alphanumeric() || b":%-_.".contains(&b);
             prop_assert!(text.bytes().all(plain), "{}", text);

@@ -36,7 +36,7 @@ impl FencingToken {
     /// use distlock::FencingToken;
     ///
     /// assert_eq!(FencingToken::new(34).as_i64(), 34);
-    /// assert_eq!("34".parse::<FencingToken>()?, FencingToken::from(34));
+    /// assert_eq!("34".parse::<FencingToken>()?, FencingToken::new(34));
     /// # Ok::<(), lock_core::Error>(())
     /// ```
     pub const fn as_i64(self) -> i64 {
@@ -47,18 +47,6 @@ impl FencingToken {
 impl fmt::Display for FencingToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
-    }
-}
-
-impl From<u64> for FencingToken {
-    fn from(value: u64) -> Self {
-        Self(value)
-    }
-}
-
-impl From<FencingToken> for u64 {
-    fn from(token: FencingToken) -> Self {
-        token.0
     }
 }
 

@@ -1,7 +1,6 @@
 //! Until when a holder may work, and how a grant ends.
 
 use std::{
-    fmt,
     sync::{
         Arc, OnceLock, Weak,
         atomic::{AtomicU64, Ordering},
@@ -41,9 +40,10 @@ pub fn at_risk(ttl: Duration) -> Duration {
 /// driver moves it with [`extend`](Self::extend), [`shorten`](Self::shorten) and
 /// [`lose`](Self::lose); lock-core does everything else. One small allocation, no task and no
 /// channel: a process may hold 10,000 locks.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Validity(Arc<State>);
 
+#[derive(Debug)]
 struct State {
     name: LockName,
     until: AtomicU64,
@@ -165,15 +165,5 @@ impl Validity {
             Why::Lost(reason) => *reason,
             Why::Released => std::future::pending().await,
         }
-    }
-}
-
-impl fmt::Debug for Validity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Validity")
-            .field("name", &self.0.name)
-            .field("until", &self.until())
-            .field("end", &self.0.end.get())
-            .finish()
     }
 }

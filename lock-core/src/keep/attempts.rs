@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::{
     Instant,
-    keep::{attempt::Progress, limits::RETRIES_PER_TTL},
+    keep::{attempt::Progress, renewal::RETRIES_PER_TTL},
 };
 
 /// The attempts of a client that hold or wait.

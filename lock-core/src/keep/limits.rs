@@ -2,20 +2,14 @@
 
 use std::time::Duration;
 
+// The drivers name them by this path, too.
+pub use super::renewal::{RENEWALS_PER_TTL, RENEWALS_WITHOUT_PUSHES};
+
 /// The TTL of locks that set none: 15 s.
 pub const DEFAULT_TTL: Duration = Duration::from_secs(15);
 
 /// The longest TTL of a store without a limit of its own: a day.
 pub const LONGEST_TTL: Duration = Duration::from_secs(24 * 3600);
-
-/// How often a lock is renewed in each TTL: 3.
-pub const RENEWALS_PER_TTL: u32 = 3;
-
-/// The same where the store does not announce that a lock was revoked, so the client must ask: 8.
-pub const RENEWALS_WITHOUT_PUSHES: u32 = 8;
-
-/// After a failed renewal the next one comes within this part of the TTL: a tenth.
-pub const RETRIES_PER_TTL: u32 = 10;
 
 /// How long a try is repeated during an outage: 4 s. lock-core gives up after 5 s.
 pub const TRY: Duration = Duration::from_secs(4);

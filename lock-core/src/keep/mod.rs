@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`attempt`] | one attempt from its first request to its end, as one state |
 //! | [`attempts`] | all attempts of a client, and when each is due for renewal |
+//! | [`renewal`] | how often a driver renews within a TTL |
 //! | [`due`] | a task that works when something is due |
 //! | [`wait`] | the wait for a grant, and the check before it is given out |
 //! | [`cancel`] | waits that end when the caller of an attempt leaves |
@@ -46,6 +47,7 @@ pub mod one_host;
 pub mod opening;
 pub mod poison;
 pub mod pool;
+pub mod renewal;
 mod setters;
 pub mod ticket;
 pub mod tls;

@@ -119,7 +119,12 @@ impl<S: Pooled, E> Pool<S, E> {
 
     /// Gives no new locks to a session. From then on it lives as long as others keep it.
     pub fn retire(&self, session: &Arc<S>) {
-        lock(&self.state).retire(session);
+        let (mut state, ttl) = (lock(&self.state), session.ttl());
+        if state.by_ttl.get(&ttl).is_some_and(|slot| slot.is(session)) {
+            state.by_ttl.remove(&ttl);
+            state.retired.retain(|other| other.strong_count() > 0);
+            state.retired.push(Arc::downgrade(session));
+        }
     }
 
     /// Forgets a session that has ended.
@@ -176,15 +181,6 @@ impl<S: Pooled, E> State<S, E> {
         self.open().cloned().chain(self.retired.iter().filter_map(Weak::upgrade)).collect()
     }
 
-    fn retire(&mut self, session: &Arc<S>) {
-        let ttl = session.ttl();
-        if self.by_ttl.get(&ttl).is_some_and(|slot| slot.is(session)) {
-            self.by_ttl.remove(&ttl);
-            self.retired.retain(|other| other.strong_count() > 0);
-            self.retired.push(Arc::downgrade(session));
-        }
-    }
-
     /// Takes out an idle session if there are too many. Sessions are handed out only under the
     /// pool's mutex, so a session that the pool alone has is idle.
     fn make_room(&mut self, ttl: Duration, most: usize) -> Result<Option<Arc<S>>> {
@@ -203,15 +199,6 @@ impl<S: Pooled, E> State<S, E> {
                 Err(invalid("ttl", shown(ttl), allowed))
             }
         }
-    }
-
-    /// Stores a session that was opened for a TTL. Returns whether it did.
-    fn file(&mut self, session: &Arc<S>, ttl: Duration) -> bool {
-        let fits = !self.closed && session.ttl() == ttl;
-        if fits {
-            self.by_ttl.insert(ttl, Slot::Open(session.clone()));
-        }
-        fits
     }
 }
 
@@ -241,7 +228,13 @@ impl<S: Pooled, E> Maker<S, E> {
         let Some(state) = self.state.upgrade() else { return false };
         let mut state = lock(&state);
         state.leave(self.ttl, &self.tell);
-        let filed = opened.as_ref().is_ok_and(|session| state.file(session, self.ttl));
+        let filed = match &opened {
+            Ok(session) if !state.closed && session.ttl() == self.ttl => {
+                state.by_ttl.insert(self.ttl, Slot::Open(session.clone()));
+                true
+            }
+            _ => false,
+        };
         if !state.closed {
             self.tell.send_replace(Opening::Done(opened));
         }
@@ -258,5 +251,4 @@ impl<S, E> Drop for Maker<S, E> {
 }
 
 #[cfg(test)]
-#[path = "pool_tests.rs"]
 mod tests;

@@ -8,7 +8,7 @@ use crate::{
     keep::{
         attempt::{End, Progress},
         errors::{late, unavailable},
-        limits::RENEWALS_PER_TTL,
+        renewal::RENEWALS_PER_TTL,
     },
     validity::safe_until,
 };

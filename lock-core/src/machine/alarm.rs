@@ -58,14 +58,10 @@ impl<W: Watched + ?Sized> Alarm<W> {
         alarm
     }
 
-    /// Rings `watched` at `at`, and not when it would have rung, unless it is removed before.
-    pub(crate) fn add(&self, watched: &Arc<W>, at: Instant) {
-        self.add_by(watched, |_| Some(at));
-    }
-
-    /// Same as [`add`](Self::add), at the time that `at` returns for the present one; `None` leaves
-    /// that. It is called under the lock: of several calls at once, the last knows of the others.
-    pub(crate) fn add_by(
+    /// Rings `watched` at the time that `at` returns, and not at the present one, which `at` gets,
+    /// unless it is removed before; `None` leaves the present one. `at` is called under the lock: of
+    /// several calls at once, the last knows of the others.
+    pub(crate) fn add(
         &self,
         watched: &Arc<W>,
         at: impl FnOnce(Option<Instant>) -> Option<Instant>,
@@ -126,7 +122,7 @@ impl<W: Watched + ?Sized> Alarm<W> {
             {
                 // It may have been added meanwhile, to ring earlier.
                 let earlier = |present: Option<Instant>| present.is_some_and(|at| at <= again);
-                self.add_by(&watched, |present| (!earlier(present)).then_some(again));
+                self.add(&watched, |present| (!earlier(present)).then_some(again));
             }
             lock(&self.state).ringing = None;
         }

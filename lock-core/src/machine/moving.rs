@@ -70,7 +70,7 @@ impl<T: Send + 'static> Moving<T> {
 
     pub(super) fn wake_at(self: &Arc<Self>, at: Instant) {
         let watched: Arc<dyn Watched> = self.clone();
-        self.home.alarm.add(&watched, at);
+        self.home.alarm.add(&watched, |_| Some(at));
     }
 
     /// Polls the work for the caller; `None` if the runtime has ended and there is no output.

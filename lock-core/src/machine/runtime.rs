@@ -21,7 +21,7 @@ pub(crate) struct HomeRuntime {
     pub(crate) runtime: Handle,
     pub(crate) clock: Clock,
     pub(crate) alarm: Arc<Alarm<dyn Watched>>,
-    pub(super) end: Arc<End>,
+    pub(crate) end: Arc<End>,
     store: &'static str,
     /// Itself, described for people.
     origin: Arc<str>,
@@ -42,11 +42,6 @@ impl HomeRuntime {
         let origin = described(&runtime, caller).into();
         let process = std::process::id();
         Arc::new(Self { runtime, clock, alarm, end, store, origin, process })
-    }
-
-    /// An alarm in the same runtime.
-    pub(crate) fn another_alarm<W: Watched>(&self) -> Arc<Alarm<W>> {
-        Alarm::start(self.clock, &self.runtime, &self.end)
     }
 
     /// Starts a task in it. Boxed, so that a task is compiled once, and not for each output.

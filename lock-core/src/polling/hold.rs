@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{store::PolledStore, way::Way};
 use crate::{
     Error, FencingToken, Instant, Lease, LossReason, Request, Result, Validity,
-    keep::limits::RENEWALS_WITHOUT_PUSHES, validity::safe_until,
+    keep::renewal::RENEWALS_WITHOUT_PUSHES, validity::safe_until,
 };
 
 #[derive(Debug)]

@@ -154,7 +154,7 @@ impl StoreUrl {
 
     /// Reads the options; each must be asked for before [`Options::finish`].
     pub fn options(&self) -> Options<'_> {
-        Options::new(&self.options)
+        Options { given: &self.options, known: Vec::new() }
     }
 
     /// An error about this URL.

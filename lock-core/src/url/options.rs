@@ -9,15 +9,11 @@ use crate::{Error, Result, driver::duration, keep::errors::invalid};
 /// [`finish`](Self::finish), which refuses the rest: a misspelt option is an error, not a default.
 #[derive(Debug)]
 pub struct Options<'a> {
-    given: &'a BTreeMap<String, String>,
-    known: Vec<&'static str>,
+    pub(super) given: &'a BTreeMap<String, String>,
+    pub(super) known: Vec<&'static str>,
 }
 
 impl<'a> Options<'a> {
-    pub(super) fn new(given: &'a BTreeMap<String, String>) -> Self {
-        Self { given, known: Vec::new() }
-    }
-
     /// The text of an option.
     pub fn text(&mut self, option: &'static str) -> Option<&'a str> {
         self.known.push(option);
@@ -87,14 +83,10 @@ impl<'a> Options<'a> {
     /// [`Error::InvalidOption`] that names the first unknown option and all known ones. It does not
     /// show the value, which may be a secret.
     pub fn finish(self) -> Result<()> {
-        match self.given.iter().find(|(option, _)| !self.known.contains(&option.as_str())) {
-            None => Ok(()),
-            Some((option, _)) => {
-                let known =
-                    if self.known.is_empty() { "none".to_owned() } else { self.known.join(", ") };
-                Err(refused(option, "***", &format!("unknown option; this store knows: {known}")))
-            }
-        }
+        let unknown = self.given.keys().find(|option| !self.known.contains(&option.as_str()));
+        let Some(option) = unknown else { return Ok(()) };
+        let known = if self.known.is_empty() { "none".to_owned() } else { self.known.join(", ") };
+        Err(refused(option, "***", &format!("unknown option; this store knows: {known}")))
     }
 }
 

@@ -1,4 +1,5 @@
-//! The renewal of a session: one loop, with a stream of keep-alives of its own.
+//! The renewal of a session, as often as `lock_core::keep::renewal` says: one loop, with a stream of
+//! keep-alives of its own.
 //!
 //! A keep-alive is sent a third of the TTL after the last confirmed one. Silence is a failure: etcd
 //! answers each keep-alive, and if it does not, the stream and the connection below it are given

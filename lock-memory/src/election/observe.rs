@@ -1,8 +1,9 @@
 //! Delivers changes of the leader to observers.
 
-use std::sync::{Arc, Weak};
-
-use lock_core::{Clock, Leader, LockName, Observed, keep::limits::UNREAD};
+use lock_core::{
+    Clock, Leader, LockName, Observed,
+    keep::{limits::UNREAD, poison::lock},
+};
 use tokio::sync::mpsc;
 
 use crate::{MemoryStore, session::Session, wire::network::UnderWay};
@@ -10,30 +11,29 @@ use crate::{MemoryStore, session::Session, wire::network::UnderWay};
 impl Session {
     /// Delivers changes of the leader until the observer has gone or the client is closed.
     pub(crate) fn observe(
-        self: &Arc<Self>,
+        &self,
         name: LockName,
         changes: mpsc::UnboundedReceiver<Option<Leader>>,
     ) -> mpsc::Receiver<Observed> {
         let (out, observed) = mpsc::channel(UNREAD);
         let changes = UnderWay::new(self.client.network.clone(), changes, true);
         let store = self.client.store.clone();
-        let task = tokio::spawn(deliver(Arc::downgrade(self), store, name, changes, out));
-        let mut observers = self.observers();
-        observers.retain(|task| !task.is_finished());
-        observers.push(task.abort_handle());
+        let mut observers = lock(&self.observers);
+        while observers.try_join_next().is_some() {}
+        observers.spawn(deliver(store, name, changes, out));
         observed
     }
 }
 
-/// Delivers changes over the client's network until the observer has gone.
+/// Delivers changes over the client's network until the observer has gone. The end of the session
+/// aborts it.
 async fn deliver(
-    session: Weak<Session>,
     store: MemoryStore,
     name: LockName,
     mut changes: UnderWay<Option<Leader>>,
     out: mpsc::Sender<Observed>,
 ) {
-    while session.strong_count() > 0 {
+    loop {
         let step = tokio::select! {
             () = out.closed() => return,
             // Perhaps no other request comes after the leader has expired: this look finds it.

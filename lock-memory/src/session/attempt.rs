@@ -6,7 +6,7 @@ use lock_core::{
     Instant, Request, Term, Validity,
     keep::{
         attempt::{End, Progress, Stage},
-        limits::RENEWALS_PER_TTL,
+        renewal::RENEWALS_PER_TTL,
     },
     validity,
 };

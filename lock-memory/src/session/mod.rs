@@ -4,18 +4,18 @@ pub(crate) mod attempt;
 pub(crate) mod renewal;
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, Weak},
+    sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
 use lock_core::{
-    Clock, Effect, Error, Instant, Reach, Request, Result,
+    Clock, Effect, Error, Reach, Result,
     duration::shown,
     keep::{attempt::End, attempts::Attempts, errors::unavailable, poison::lock},
 };
 use tokio::{
     sync::{Notify, mpsc},
-    task::AbortHandle,
+    task::JoinSet,
 };
 
 use self::attempt::Attempt;
@@ -30,7 +30,8 @@ pub(crate) struct Session {
     pub(crate) client: Arc<Client>,
     pub(crate) reach: Reach,
     attempts: Mutex<Attempts<Attempt>>,
-    observers: Mutex<Vec<AbortHandle>>,
+    /// Tasks that deliver changes of the leader.
+    pub(crate) observers: Mutex<JoinSet<()>>,
     /// Notified when a renewal is due earlier than before, or the session ends.
     changed: Arc<Notify>,
 }
@@ -106,15 +107,6 @@ impl Session {
         attempt.gone();
     }
 
-    /// Renews for ever a lock that its holder has given back. For a defect.
-    pub(crate) fn renew_for_ever(&self, attempt: &Attempt) -> Result<()> {
-        let request = Request::new(attempt.name.clone(), attempt.ttl);
-        let attempt = Attempt::new(attempt.id, &request);
-        self.enter(&attempt)?;
-        let validity = attempt.hold(&self.client.store, Clock::Tokio.now());
-        validity.map(|validity| validity.extend(Instant::NEVER)).map_err(|end| self.ended(end))
-    }
-
     /// Returns the error for an attempt that ended before it held.
     pub(crate) fn ended(&self, end: End) -> Error {
         match end {
@@ -131,7 +123,7 @@ impl Session {
             self.client.close();
             attempts.close()
         };
-        self.observers().drain(..).for_each(|task| task.abort());
+        lock(&self.observers).abort_all();
         for attempt in &left {
             self.forget(attempt);
             attempt.closed();
@@ -147,10 +139,6 @@ impl Session {
             Push::Granted(_, grant) => attempt.pushed(grant),
             Push::Gone(_) => self.gone(&attempt),
         }
-    }
-
-    pub(crate) fn observers(&self) -> MutexGuard<'_, Vec<AbortHandle>> {
-        lock(&self.observers)
     }
 }
 

@@ -1,4 +1,5 @@
-//! Renewal: one task of the client renews all locks and places.
+//! Renewal, as often as `lock_core::keep::renewal` says: one task of the client renews all locks and
+//! places.
 
 use std::{sync::Arc, time::Duration};
 

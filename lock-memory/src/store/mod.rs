@@ -212,6 +212,11 @@ impl MemoryStore {
         self.change_own(&self.hooks().name(name), attempt, |mine| mine.expires = now + mine.ttl)
     }
 
+    /// Lets the attempt's own entry never expire. For a defect.
+    pub(crate) fn keep(&self, name: &LockName, attempt: Uuid) {
+        self.change_own(name, attempt, |mine| mine.expires = Instant::NEVER);
+    }
+
     /// Observes a name. The receiver gets the present leader, then every change.
     pub(crate) fn observe(&self, name: &LockName) -> UnboundedReceiver<Option<Leader>> {
         let (watching, changes) = Watching::new();

@@ -1,5 +1,5 @@
-//! Renewal: one request keeps all locks and all waiting attempts of a client alive; one per slot in
-//! a cluster.
+//! Renewal, as often as `lock_core::keep::renewal` says: one request keeps all locks and all waiting
+//! attempts of a client alive; one per slot in a cluster.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

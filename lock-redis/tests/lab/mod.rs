@@ -90,7 +90,7 @@ pub fn documented_url(addr: std::net::SocketAddr) -> String {
 }
 
 pub async fn locks(url: &str) -> Locks {
-    Locks::new(driver(url).await)
+    Locks::of(driver(url).await)
 }
 
 pub fn request_of(kind: Kind, lock: &str, ttl: Duration) -> Request {

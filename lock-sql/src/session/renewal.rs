@@ -1,4 +1,5 @@
-//! Renewal: one script keeps all locks and all waiting attempts of a client alive.
+//! Renewal, as often as `lock_core::keep::renewal` says: one script keeps all locks and all waiting
+//! attempts of a client alive.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},

@@ -1,4 +1,5 @@
-//! Keeps a session's deadlines moving, and notices its end.
+//! Renewal, by the rule of `proof.rs` and not of `lock_core::keep::renewal`: keeps a session's
+//! deadlines moving, and notices its end.
 //!
 //! The client crate pings the server by itself, but a ping proves nothing (see `proof.rs`), and it
 //! reports `Expired` long after the server has given our nodes to others (7/5 of the timeout). So

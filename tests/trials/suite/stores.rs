@@ -2,10 +2,7 @@
 
 use std::{future::Future, pin::Pin};
 
-use lock_core::{
-    DistributedLock, Locks,
-    properties::{Failure, Harness},
-};
+use lock_core::properties::{Failure, Harness};
 use lock_memory::{MemoryHarness, MemoryStore};
 
 type Starting = Pin<Box<dyn Future<Output = Result<Box<dyn Harness>, Failure>> + Send>>;
@@ -22,18 +19,7 @@ pub struct Store {
 /// Every store that is compiled in.
 pub fn all() -> Vec<Store> {
     vec![
-        Store { name: "memory", virtual_time: true, start: || memory(Locks::new) },
-        // The same through pointers, which must forward everything.
-        Store {
-            name: "memory_in_box",
-            virtual_time: true,
-            start: || memory(|client| Locks::new(boxed(client))),
-        },
-        Store {
-            name: "memory_in_arc",
-            virtual_time: true,
-            start: || memory(|client| Locks::new(std::sync::Arc::new(client))),
-        },
+        Store { name: "memory", virtual_time: true, start: memory },
         #[cfg(feature = "sqlite")]
         Store {
             name: "sqlite",
@@ -93,13 +79,9 @@ pub fn missing() -> Vec<&'static str> {
     stores.map(|store| store.feature).collect()
 }
 
-fn boxed(client: lock_memory::MemoryLock) -> Box<dyn DistributedLock> {
-    Box::new(client)
-}
-
-fn memory(wrap: fn(lock_memory::MemoryLock) -> Locks) -> Starting {
-    Box::pin(async move {
-        let harness: Box<dyn Harness> = Box::new(MemoryHarness::wrapped(MemoryStore::new(), wrap));
+fn memory() -> Starting {
+    Box::pin(async {
+        let harness: Box<dyn Harness> = Box::new(MemoryHarness::new(MemoryStore::new()));
         Ok(harness)
     })
 }

@@ -175,7 +175,7 @@ impl Election {
     {
         let election = self.clone();
         async move {
-            let clock = election.lock.client.clock;
+            let clock = election.lock.client.home.clock;
             let mut pause = Pause::new(election.lock.request.ttl);
             loop {
                 let led = match election.campaign(&value).await {

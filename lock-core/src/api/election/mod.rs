@@ -115,12 +115,11 @@ impl Election {
     /// Dropping the future leaves nothing behind.
     pub fn leader(&self) -> BoxFuture<'_, Result<Option<Leader>>> {
         Box::pin(async move {
-            let first =
-                async { self.observe().await?.next().await.unwrap_or_else(|| Err(self.closed())) };
-            let leader = self.lock.client.answer(LEADER_LIMIT, first, "leader").await;
-            let failed =
-                |error| self.lock.client.failed("leader", error).about(&self.lock.request.name);
-            leader.map_err(failed)
+            let client = &self.lock.client;
+            let closed = || Err(Error::closed(client.driver.guarantees().store));
+            let first = async { self.observe().await?.next().await.unwrap_or_else(closed) };
+            let leader = client.answer(LEADER_LIMIT, first, "leader").await;
+            leader.map_err(|error| client.failed("leader", error).about(&self.lock.request.name))
         })
     }
 
@@ -143,10 +142,6 @@ impl Election {
             let changes = changes.map_err(|error| client.failed("observe", error).about(&name))?;
             Ok(Observer::new(changes, client.home.clone()))
         })
-    }
-
-    fn closed(&self) -> Error {
-        Error::closed(self.lock.client.driver.guarantees().store)
     }
 
     pub(crate) fn with_value(&self, value: impl AsRef<[u8]>) -> Lock {

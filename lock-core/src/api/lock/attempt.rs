@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tracing::{Instrument, Span};
 
 use crate::{
-    Attempt, DistributedLock, Error, Held, Lease, Lock, LockGuard, Request, Result, Wait,
+    Attempt, Error, Held, Lease, Lock, LockGuard, Request, Result, Wait,
     api::{client::Client, diagnose::DIAGNOSIS_LIMIT},
     driver::{meter, trace},
     keep::backoff::Backoff,
@@ -71,7 +71,7 @@ impl Lock {
 
     async fn at_once(&self) -> Result<LockGuard> {
         let attempt = self.new_attempt();
-        let (id, started) = (attempt.id(), self.client.clock.now());
+        let (id, started) = (attempt.id(), self.client.home.clock.now());
         match tokio::time::timeout(ANSWER_LIMIT, self.attempt(Wait::Try, attempt)).await {
             Ok(Err(Error::Contended { .. })) => {
                 let found = self.client.in_the_way(&self.request.name, id).await;
@@ -87,43 +87,41 @@ impl Lock {
     }
 
     async fn within(&self, limit: Duration) -> Result<LockGuard> {
-        let started = self.client.clock.now();
+        let started = self.client.home.clock.now();
         let attempt = self.new_attempt();
         let granted = self.attempt(Wait::Queue, attempt.clone());
         tokio::pin!(granted);
         if let Ok(answer) = tokio::time::timeout(limit, &mut granted).await {
             return answer;
         }
-        let waited = self.client.clock.now().since(started);
+        let waited = self.client.home.clock.now().since(started);
         let found = tokio::select! {
             biased;
             // A grant of the last moment is still better than a timeout.
             answer = &mut granted => return answer,
             found = self.client.in_the_way(&self.request.name, attempt.id()) => found,
         };
-        match found {
+        let refused = attempt.refusal().take();
+        match (found, refused) {
             // The store says that it is granted already; the answer to the attempt is on its way.
-            Some(Found { place: Some(0), .. }) => {
+            (Some(Found { place: Some(0), .. }), _) => {
                 let answer = tokio::time::timeout(DIAGNOSIS_LIMIT, granted).await;
                 answer.unwrap_or_else(|_| Err(self.in_vain(waited, Found::default())))
             }
-            Some(found) => Err(self.in_vain_or_refused(waited, found, &attempt)),
-            // Slow, but reachable: the store has answered others, or told this attempt to wait.
-            None if self.client.heard.since(started) => Err(self.in_vain(waited, Found::default())),
-            None => Err(match attempt.refusal().take() {
-                Some(why) => self.client.unavailable("acquire", why),
-                None => self.client.unanswered(limit.saturating_add(DIAGNOSIS_LIMIT), "acquire"),
-            }),
-        }
-    }
-
-    /// A timeout; an outage if the store shows no holder and refused the attempt's request.
-    fn in_vain_or_refused(&self, waited: Duration, found: Found, attempt: &Attempt) -> Error {
-        match (&found, attempt.refusal().take()) {
-            (Found { holder: None, place: None }, Some(why)) => {
-                self.client.unavailable("acquire", why)
+            // An outage: the store shows no holder, and has refused the request.
+            (Some(Found { holder: None, place: None }), Some(why)) => {
+                Err(self.client.unavailable("acquire", why))
             }
-            _ => self.in_vain(waited, found),
+            (Some(found), _) => Err(self.in_vain(waited, found)),
+            // Slow, but reachable: the store has answered others, or told this attempt to wait.
+            (None, _) if self.client.heard.since(started) => {
+                Err(self.in_vain(waited, Found::default()))
+            }
+            (None, Some(why)) => Err(self.client.unavailable("acquire", why)),
+            (None, None) => {
+                let limit = limit.saturating_add(DIAGNOSIS_LIMIT);
+                Err(self.client.unanswered(limit, "acquire"))
+            }
         }
     }
 
@@ -141,9 +139,7 @@ impl Lock {
 /// Asks the driver. While others count with another number of permits, as in a rolling deploy, a
 /// waiter asks again and again until they are gone: the store has no line of both.
 async fn ask(client: &Client, request: &Request, attempt: &mut Attempt) -> Result<Box<dyn Lease>> {
-    // The pointer is a driver, too: called itself, it would box the future once more.
-    let driver = &*client.driver;
-    let mut answer = driver.acquire(request.clone(), attempt.clone()).await;
+    let mut answer = client.driver.acquire(request.clone(), attempt.clone()).await;
     if request.wait == Wait::Try {
         return answer;
     }
@@ -160,7 +156,7 @@ async fn ask(client: &Client, request: &Request, attempt: &mut Attempt) -> Resul
             () = pause.wait() => {}
         }
         *attempt = attempt.another();
-        answer = driver.acquire(request.clone(), attempt.clone()).await;
+        answer = client.driver.acquire(request.clone(), attempt.clone()).await;
     }
     answer
 }
@@ -178,7 +174,7 @@ async fn grant(
     max_hold: Option<Duration>,
 ) -> Result<LockGuard> {
     let store = client.driver.guarantees().store;
-    let started = client.clock.now();
+    let started = client.home.clock.now();
     let answer = {
         let _waiting = meter::Waiting::begin(store, &request);
         ask(&client, &request, &mut attempt).await
@@ -191,7 +187,7 @@ async fn grant(
     }
     match answer {
         Ok(lease) => {
-            let waited = client.clock.now().since(started);
+            let waited = client.home.clock.now().since(started);
             trace::granted(&request.name, attempt.id(), lease.token(), waited);
             meter::granted(store, &request, waited);
             // If the caller has left, the guard is dropped with the result: the lock is released at

@@ -82,14 +82,11 @@ impl Lock {
         let term = (term == Term::Fixed).then(|| ttl.saturating_sub(margin));
         let end = self.max_hold.into_iter().chain(term).min().unwrap_or(Duration::MAX);
         let most = end.saturating_sub(margin);
-        match self.at_least > most {
-            true => {
-                let allowed =
-                    format!("up to {}, as the hold ends after {}", shown(most), shown(end));
-                Err(invalid("at_least", shown(self.at_least), allowed))
-            }
-            false => Ok(()),
+        if self.at_least <= most {
+            return Ok(());
         }
+        let allowed = format!("up to {}, as the hold ends after {}", shown(most), shown(end));
+        Err(invalid("at_least", shown(self.at_least), allowed))
     }
 }
 

@@ -12,7 +12,7 @@ impl Lock {
     /// Waits for the lock for its owner.
     pub(crate) async fn acquire_as(mut self, owner: Owner) -> Result<LockGuard> {
         let seat = owner.seat(&self.client, &self.request.name);
-        let clock = self.client.clock;
+        let clock = self.client.home.clock;
         let started = clock.now();
         let until = self.wait.map_or(Instant::NEVER, |limit| started + limit);
         if let Some(guard) = self.again(&seat).await? {

@@ -2,7 +2,6 @@
 
 use std::future::Future;
 
-use super::attempt::Step;
 use crate::{
     BoxFuture, Error, HeldSet, LockSet, LockSetGuard, Result,
     api::{lock::attempt::ANSWER_LIMIT, run::while_held},
@@ -24,15 +23,14 @@ impl LockSet {
             set.lock.check()?;
             let work = set.clone();
             set.finished(async move {
-                let started = work.lock.client.clock.now();
-                match work.at_once_in_time().await? {
-                    Step::Taken(held) => Ok(Some(held)),
-                    Step::Busy | Step::Impossible => work.in_order(started).await.map(Some),
+                let started = work.lock.client.home.clock.now();
+                match work.at_once_in_time().await {
+                    Ok(Some(held)) => Ok(held),
+                    Ok(None) | Err(Error::Contended { .. }) => work.in_order(started).await,
+                    Err(error) => Err(error),
                 }
             })
             .await
-            // Only a try ends without locks.
-            .and_then(|held| held.ok_or_else(|| set.busy()))
             .map_err(|error| set.lock.client.failed("acquire", error))
         })
     }
@@ -49,20 +47,23 @@ impl LockSet {
         Box::pin(async move {
             set.lock.check()?;
             let work = set.clone();
-            set.finished(async move {
-                match work.lock.client.answer(ANSWER_LIMIT, work.at_once(), "try_acquire").await? {
-                    Step::Taken(held) => Ok(Some(held)),
-                    Step::Busy => {
-                        let store = work.lock.client.driver.guarantees().store;
-                        // Once: the store does not say which of them is taken.
-                        meter::contended(store, &work.lock.request);
-                        Ok(None)
-                    }
-                    Step::Impossible => work.try_in_order().await,
+            let taken = set.finished(async move {
+                let lock = &work.lock;
+                let answer = lock.client.answer(ANSWER_LIMIT, work.at_once(), "try_acquire").await;
+                if let Err(Error::Contended { .. }) = &answer {
+                    // Once: the store does not say which of them is taken.
+                    meter::contended(lock.client.driver.guarantees().store, &lock.request);
                 }
-            })
-            .await
-            .map_err(|error| set.lock.client.failed("try_acquire", error))
+                match answer? {
+                    Some(held) => Ok(held),
+                    None => work.try_in_order().await,
+                }
+            });
+            match taken.await {
+                Ok(held) => Ok(Some(held)),
+                Err(Error::Contended { .. }) => Ok(None),
+                Err(error) => Err(set.lock.client.failed("try_acquire", error)),
+            }
         })
     }
 

@@ -6,8 +6,8 @@ use futures_util::future::join_all;
 use tracing::Instrument;
 
 use crate::{
-    Attempt, DistributedLock, Error, Held, Instant, Lease, Lock, LockGuard, LockSet, LockSetGuard,
-    Request, Result, Wait, Wish,
+    Attempt, Error, Held, Instant, Lease, Lock, LockGuard, LockSet, LockSetGuard, Request, Result,
+    Wait, Wish,
     api::{client::Client, diagnose::DIAGNOSIS_LIMIT, lock::attempt::ANSWER_LIMIT},
     driver::{meter, trace},
     machine::finish::Finishing,
@@ -18,8 +18,8 @@ impl LockSet {
     /// must not wait for the caller.
     pub(super) async fn finished(
         &self,
-        work: impl Future<Output = Result<Option<LockSetGuard>>> + Send + 'static,
-    ) -> Result<Option<LockSetGuard>> {
+        work: impl Future<Output = Result<LockSetGuard>> + Send + 'static,
+    ) -> Result<LockSetGuard> {
         let (caller, busy) = (Attempt::of(&self.lock.client.heard), self.busy());
         let left = caller.clone();
         let work = async move {
@@ -32,22 +32,17 @@ impl LockSet {
         };
         let finishing = || {
             let finishing = Finishing::new(&self.lock.client.home, work).cancelling(caller);
-            finishing.collected_within(self.lock.request.ttl, |held| match held? {
-                Some(held) => held.not_collected().map(|()| None),
-                None => Ok(None),
-            })
+            finishing.collected_within(self.lock.request.ttl, |held| held?.not_collected())
         };
         let held = self.lock.client.unless_drained(None, finishing).await?;
-        if let Some(held) = &held {
-            held.check().map_err(|lost| self.lock.client.of_newcomer(lost))?;
-            held.at_least(self.lock.at_least);
-        }
+        held.check().map_err(|lost| self.lock.client.of_newcomer(lost))?;
+        held.at_least(self.lock.at_least);
         Ok(held)
     }
 
     /// Like [`at_once`](Self::at_once), within the limit of the wait. A grant of the last moment is
     /// still better than a timeout.
-    pub(super) async fn at_once_in_time(&self) -> Result<Step> {
+    pub(super) async fn at_once_in_time(&self) -> Result<Option<LockSetGuard>> {
         let limit = match self.lock.wait {
             None => return self.at_once().await,
             Some(Duration::ZERO) => ANSWER_LIMIT,
@@ -56,14 +51,15 @@ impl LockSet {
         self.lock.client.answer(limit, self.at_once(), "acquire").await
     }
 
-    /// Takes all of the locks by one request, or none. Dropping it leaves nothing behind.
-    pub(super) async fn at_once(&self) -> Result<Step> {
+    /// Takes all of the locks by one request; [`Error::Contended`] if not all are free, `None` if
+    /// the store takes them only one after the other. Dropping it leaves nothing behind.
+    pub(super) async fn at_once(&self) -> Result<Option<LockSetGuard>> {
         let client = &self.lock.client;
         let guarantees = client.driver.guarantees();
         // A set of one lock takes the path of a plain lock.
         let at_once = if self.alone_too { 1 } else { 2 }..=guarantees.names_at_once;
         if !at_once.contains(&self.members.len()) {
-            return Ok(Step::Impossible);
+            return Ok(None);
         }
         let caller = Attempt::of(&client.heard);
         let wish = |lock: Lock| {
@@ -79,7 +75,7 @@ impl LockSet {
     }
 
     pub(super) async fn in_order(&self, started: Instant) -> Result<LockSetGuard> {
-        let clock = self.lock.client.clock;
+        let clock = self.lock.client.home.clock;
         let mut held = LockSetGuard::new(Vec::new());
         for mut lock in self.each() {
             if let Some(limit) = self.lock.wait.filter(|limit| !limit.is_zero()) {
@@ -100,7 +96,7 @@ impl LockSet {
         Ok(held)
     }
 
-    pub(super) async fn try_in_order(&self) -> Result<Option<LockSetGuard>> {
+    pub(super) async fn try_in_order(&self) -> Result<LockSetGuard> {
         let mut held = LockSetGuard::new(Vec::new());
         for lock in self.each() {
             match lock.try_acquire().await {
@@ -108,21 +104,13 @@ impl LockSet {
                 Ok(None) => {
                     // The result is "busy", whether or not the release succeeds.
                     let _ = held.release().await;
-                    return Ok(None);
+                    return Err(self.busy());
                 }
                 Err(error) => return Err(held.given_back(error).await),
             }
         }
-        Ok(Some(held))
+        Ok(held)
     }
-}
-
-/// The result of one request for all.
-pub(super) enum Step {
-    Taken(LockSetGuard),
-    Busy,
-    /// The store takes them only one after the other.
-    Impossible,
 }
 
 /// One request for all, from the request to the guards.
@@ -130,8 +118,8 @@ async fn grant_all(
     client: Arc<Client>,
     wishes: Vec<Wish>,
     max_hold: Option<Duration>,
-) -> Result<Step> {
-    let started = client.clock.now();
+) -> Result<Option<LockSetGuard>> {
+    let started = client.home.clock.now();
     let answer = client.driver.try_all(wishes.clone()).await;
     // A cancelled attempt ends without an answer of the store.
     if answer.is_ok() && !wishes.iter().any(|(_, attempt)| attempt.is_cancelled()) {
@@ -140,12 +128,13 @@ async fn grant_all(
     let leases = match answer {
         Ok(Some(leases)) => leases,
         Ok(None) => {
-            for (Request { name, .. }, attempt) in wishes {
-                trace::refused(&name, attempt.id(), &Error::Contended { name: name.clone() });
+            let busy = |request: &Request| Error::Contended { name: request.name.clone() };
+            for (request, attempt) in &wishes {
+                trace::refused(&request.name, attempt.id(), &busy(request));
             }
-            return Ok(Step::Busy);
+            return Err(busy(&wishes[0].0));
         }
-        Err(Error::Unsupported { .. }) => return Ok(Step::Impossible),
+        Err(Error::Unsupported { .. }) => return Ok(None),
         Err(error) => {
             let refused = |(request, attempt): &Wish| {
                 trace::refused(&request.name, attempt.id(), &error);
@@ -155,7 +144,7 @@ async fn grant_all(
             return Err(error);
         }
     };
-    let now = client.clock.now();
+    let now = client.home.clock.now();
     let guard = |((request, attempt), lease): (Wish, Box<dyn Lease>)| {
         let waited = now.since(started);
         trace::granted(&request.name, attempt.id(), lease.token(), waited);
@@ -165,5 +154,5 @@ async fn grant_all(
     // If the caller has left, the guards are dropped with the result: released at once. All guards
     // are made before one of them is checked: a lease without a guard would not be given back.
     let guards = join_all(wishes.into_iter().zip(leases).map(guard)).await;
-    Ok(Step::Taken(LockSetGuard::new(guards.into_iter().collect::<Result<_>>()?)))
+    Ok(Some(LockSetGuard::new(guards.into_iter().collect::<Result<_>>()?)))
 }

@@ -55,10 +55,10 @@ impl LockSetGuard {
 
     /// Gives back the locks that the caller of an acquire has not collected. Returns the first
     /// error.
-    pub(super) fn not_collected(self) -> Result<()> {
+    pub(super) fn not_collected(self) -> Result<Self> {
         let told = self.guards.into_iter().map(|guard| Err(guard.not_collected()));
         // Each is given back, also after an error.
-        told.fold(Ok(()), Result::and)
+        told.fold(Ok(Self::new(Vec::new())), Result::and)
     }
 
     /// Returns the error that ends the acquire. After a drain it comes when the locks are given back:
