@@ -36,10 +36,7 @@ pub(crate) fn database(url: &StoreUrl) -> Result<i64> {
 
 /// Reads the hosts of a URL.
 pub(crate) fn addresses(url: &StoreUrl, default_port: u16) -> Result<Vec<Address>> {
-    let read = |host: &String| {
-        let address = Address::parse(host, default_port);
-        address.ok_or_else(|| url.error(format!("{host:?} is not HOST or HOST:PORT")))
-    };
+    let read = |host: &String| Address::parse(host, default_port).map_err(|wrong| url.error(wrong));
     url.hosts(default_port).iter().map(read).collect()
 }
 
