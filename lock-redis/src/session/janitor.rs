@@ -123,11 +123,7 @@ impl Remover {
         let Some(deadline) = leaving.iter().map(|one| one.deadline).min() else { return };
         let limit = leaving.iter().map(|one| one.what.patience()).min().unwrap_or_default();
         let Some(first) = leaving.first().map(|one| &one.what.key) else { return };
-        let attempts = leaving.iter().map(|one| script::Leaving {
-            key: &one.what.key,
-            ticket: &one.what.ticket,
-            leads: one.what.leads,
-        });
+        let attempts = leaving.iter().map(|one| (one.what.member(), one.what.leads));
         let attempts: Vec<_> = attempts.collect();
         let request = script::release_all(&attempts, first);
         let read = |value: &_| answer::released(value, leaving.len());
