@@ -79,7 +79,7 @@ struct Polls {
 }
 
 /// State of a lock that is held.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Hold {
     /// When the last request was sent that kept the name's last token for a day: the grant, or a
     /// renewal.
@@ -294,7 +294,8 @@ impl Attempt {
     /// Takes note of a grant. From now on the lock is held and renewed.
     pub(crate) fn hold(&self, sent: Instant, token: u64) -> Result<Validity, End> {
         let alone = (self.kind == Kind::Exclusive).then(Instant::default);
-        self.progress.hold(sent, Hold::new(sent, token, alone))
+        let hold = Hold { fenced: sent, token: Some((sent, token)), alone, ..Hold::default() };
+        self.progress.hold(sent, hold)
     }
 
     /// Notes the grant's token; `None` while a conversion may change it.
@@ -309,13 +310,6 @@ impl Attempt {
                 change(note);
             }
         });
-    }
-}
-
-impl Hold {
-    fn new(fenced: Instant, token: u64, alone: Option<Instant>) -> Self {
-        let (token, counts_from) = (Some((fenced, token)), Instant::default());
-        Self { fenced, token, alone, earlier: None, doubted: false, counts_from }
     }
 }
 
