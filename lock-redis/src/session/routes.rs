@@ -53,8 +53,9 @@ impl Routes {
         }
     }
 
-    /// Ends what keeps the slots up to date.
+    /// Ends the nodes, and what keeps the slots up to date.
     pub(crate) fn close(&self) {
+        self.all().iter().for_each(|node| node.close());
         if let Self::Slots(slots) = self {
             slots.close();
         }

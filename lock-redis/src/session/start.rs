@@ -22,7 +22,7 @@ use super::{
     attempt::Attempt,
     book::Book,
     description,
-    node::{Link, Node},
+    node::Node,
     retry::TURNS,
     slots::{Make, Slots},
 };
@@ -102,7 +102,6 @@ impl Session {
         let (known, unasked) = join(self.withdraw_all(known, deadline), unasked).await;
         let released = known.and(unasked);
         self.end_description().await;
-        self.routes.all().iter().for_each(|node| drop(node.close()));
         self.routes.close();
         self.observers.close();
         self.alarm.notify_one();
@@ -159,14 +158,9 @@ async fn routes(config: &RedisConfig, id: &str, reach: Reach) -> Result<Routes> 
 impl Drop for Session {
     fn drop(&mut self) {
         self.alarm.notify_one();
-        let runtime = tokio::runtime::Handle::try_current();
-        let home = self.routes.of(&client_key(&self.id));
+        let home = self.routes.of(&client_key(&self.id)).connection();
         self.routes.close();
-        for node in self.routes.all() {
-            let (Link::Up(connection), Ok(runtime)) = (node.close(), &runtime) else { continue };
-            if !Arc::ptr_eq(&node, &home) {
-                continue;
-            }
+        if let (Ok(connection), Ok(runtime)) = (home, tokio::runtime::Handle::try_current()) {
             let delete = Cmd::del(client_key(&self.id));
             let limit = description::WRITE_LIMIT;
             // In the background: the description expires by itself as well.
