@@ -165,8 +165,8 @@ impl Dial {
 
     /// The login, with user and password as they are now.
     fn login(&self, protocol: ProtocolVersion) -> lock_core::Result<RedisConnectionInfo> {
-        let RedisConfig { transport, user, password, database, .. } = &self.config;
-        let login = transport.login.clone().set_db(*database).set_protocol(protocol);
+        let RedisConfig { user, password, database, .. } = &self.config;
+        let login = RedisConnectionInfo::default().set_db(*database).set_protocol(protocol);
         let mut login = login.set_lib_name("distlock", env!("CARGO_PKG_VERSION"));
         if let Some(user) = user {
             login = login.set_username(user.read().map_err(|error| self.named(error))?);
@@ -242,6 +242,15 @@ mod tests {
         prefer.mode = Encryption::Prefer;
         let error = Dial::new(&RedisConfig::default().tls(prefer)).unwrap_err().to_string();
         assert!(error.contains("off or verify"), "{error}");
+    }
+
+    #[test]
+    fn the_login_of_a_client_is_not_for_its_sentinels() {
+        let client = Client::open("redis://me:secret@h/2?protocol=resp3").unwrap();
+        let dial = Dial::of_sentinels(&RedisConfig::from_client(&client)).unwrap();
+        let login = dial.login(ProtocolVersion::RESP2).unwrap();
+        assert_eq!((login.username(), login.password(), login.db()), (None, None, 0));
+        assert_eq!(login.protocol(), ProtocolVersion::RESP2);
     }
 
     #[test]
