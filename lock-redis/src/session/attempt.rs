@@ -120,6 +120,7 @@ impl Attempt {
         request: &Request,
         period: Duration,
     ) -> Arc<Self> {
+        // The simple mode writes no description: it would need a key beside the lock's.
         let is_described = mode == Mode::Queue && request.holder != this_process();
         Arc::new(Self {
             progress: Progress::new(ticket.attempt, request, period, None),
