@@ -104,7 +104,11 @@ impl Connector {
             return Err(error::not_the_primary(address));
         }
         if let Some(channel) = &self.channel {
-            can_push(&pipe, channel).await?;
+            // Subscribes, and sends an empty push: without the right to send them, each hand-over
+            // would wait for a renewal.
+            let empty = cmd("PUBLISH").arg(channel).arg("").take();
+            // In one flight.
+            try_join(pipe.listen(channel.as_bytes(), true), pipe.send(&empty)).await?;
         }
         let peers = pipe.peer().await.into_iter().collect();
         pipe.kill(previous).await?;
@@ -140,8 +144,10 @@ impl Connector {
     async fn open_waited(&self, of: &Connection) -> RedisResult<(Waited, Option<ClientId>)> {
         let opened = self.dial.open(&of.address, RESP2, self.dial.options()).await?;
         let pipe = Pipe::new(opened);
+        // Refused if this user may not wait for replicas.
+        let wait = cmd("WAIT").arg(0).arg(0).take();
         // In one flight.
-        let (info, peer, may_wait) = join3(pipe.info(), pipe.peer(), pipe.may_wait()).await;
+        let (info, peer, may_wait) = join3(pipe.info(), pipe.peer(), pipe.send(&wait)).await;
         let info = info?;
         // A replica refuses `WAIT` to everybody. That it is one is told by `takes_writes`, or by
         // `MOVED`.
@@ -179,14 +185,6 @@ impl Connector {
         let answers = join_all(load.iter().map(|load| pipe.send(load))).await;
         answers.into_iter().collect::<RedisResult<Vec<_>>>().map(drop)
     }
-}
-
-/// Subscribes to the channel of pushes, and sends an empty one: without the right to send them, each
-/// hand-over would wait for a renewal.
-async fn can_push(pipe: &Pipe, channel: &str) -> RedisResult<()> {
-    let empty = cmd("PUBLISH").arg(channel).arg("").take();
-    // In one flight.
-    try_join(pipe.listen(channel.as_bytes(), true), pipe.send(&empty)).await.map(drop)
 }
 
 impl Connection {

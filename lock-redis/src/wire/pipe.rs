@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::future::join;
-use redis::{Cmd, Pipeline, RedisResult, Value, cmd};
+use redis::{Cmd, Pipeline, RedisResult, Value};
 use tokio::time::timeout;
 
 use super::{call::Call, client_id::ClientId, dial::Opened, info::Info};
@@ -152,10 +152,5 @@ impl Pipe {
             }
         }
         Ok(())
-    }
-
-    /// Refuses a server at which this user may not wait for replicas.
-    pub(super) async fn may_wait(&self) -> RedisResult<()> {
-        self.send(cmd("WAIT").arg(0).arg(0)).await.map(drop)
     }
 }
