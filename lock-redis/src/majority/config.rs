@@ -13,7 +13,7 @@ use lock_core::{
 use crate::{
     RedisConfig,
     config::{
-        Address, TTL,
+        Address,
         url::{addresses, database},
     },
 };
@@ -149,10 +149,6 @@ impl RedlockConfig {
 
     pub(super) fn longest_ttl(&self) -> Duration {
         self.max_ttl.unwrap_or(DEFAULT_MAX_TTL)
-    }
-
-    pub(super) fn ttls(&self) -> RangeInclusive<Duration> {
-        *TTL.start()..=self.longest_ttl()
     }
 
     /// Returns how long a node may take to answer a request for a lock with this TTL.

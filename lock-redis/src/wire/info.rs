@@ -58,6 +58,7 @@ pub(super) fn is_too_old(version: &str) -> bool {
     (major, minor) < (6, 2)
 }
 
+#[cfg(test)]
 impl From<&str> for Info {
     fn from(text: &str) -> Self {
         Self(text.to_owned())
