@@ -18,13 +18,8 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{
-    Routes, Session,
-    attempt::Attempt,
-    book::Book,
-    description,
-    node::Node,
-    retry::TURNS,
-    slots::{Make, Slots},
+    Routes, Session, attempt::Attempt, book::Book, description, node::Node, retry::TURNS,
+    slots::Slots,
 };
 use crate::{
     config::{Mode, RedisConfig, Target},
@@ -135,9 +130,8 @@ fn connect(error: RedisError) -> Error {
 
 /// Makes the nodes of a deployment, without connections.
 async fn routes(config: &RedisConfig, id: &str, reach: Reach) -> Result<Routes> {
-    let (dial, scripts) = (Dial::new(config)?, usual());
+    let dial = Dial::new(config)?;
     let channel = (config.mode == Mode::Queue).then(|| format!("distlock:{id}"));
-    let (replicas, numbers) = (config.wait_replicas, Arc::default());
     let server = match &config.target {
         Target::Server(address) => Server::Fixed(address.clone()),
         Target::Sentinel { sentinels, service } => {
@@ -146,13 +140,12 @@ async fn routes(config: &RedisConfig, id: &str, reach: Reach) -> Result<Routes> 
             Server::Sentinel(Arc::new(sentinels))
         }
         Target::Cluster { nodes } => {
-            let make = Make { dial, scripts, channel, replicas, reach, numbers };
-            let slots = Slots::find(make, nodes).await.map_err(connect)?;
+            let slots = Slots::find(dial, channel, reach, nodes).await.map_err(connect)?;
             return Ok(Routes::Slots(Arc::new(slots)));
         }
     };
-    let connector = Connector { dial, server, scripts, channel, replicas };
-    Ok(Routes::One(Arc::new(Node::new(connector, reach, numbers))))
+    let connector = Connector { dial, server, scripts: usual(), channel };
+    Ok(Routes::One(Arc::new(Node::new(connector, reach, Arc::default()))))
 }
 
 impl Drop for Session {

@@ -41,8 +41,6 @@ pub(crate) struct Connector {
     pub(crate) scripts: [&'static Lua; 3],
     /// The channel of the client's pushes, if it wants any.
     pub(crate) channel: Option<String>,
-    /// How many replicas must have a change before it counts.
-    pub(crate) replicas: u32,
 }
 
 /// A connection that is ready: server known, channel subscribed.
@@ -114,7 +112,7 @@ impl Connector {
         pipe.kill(previous).await?;
         let address = address.clone();
         let mut connection = Connection { pipe, waited: None, address, info, number, peers };
-        if self.replicas > 0 {
+        if self.dial.config.wait_replicas > 0 {
             let (renewals, others) =
                 try_join(self.open_waited(&connection), self.open_waited(&connection)).await?;
             connection.peers.extend([renewals.1, others.1].into_iter().flatten());
@@ -159,7 +157,7 @@ impl Connector {
             let why = format!("another server answers at {} now", of.address);
             return Err(error::reset(&why));
         }
-        Ok((Waited::start(pipe, self.replicas), peer))
+        Ok((Waited::start(pipe, self.dial.config.wait_replicas), peer))
     }
 
     /// Refuses a server that cannot keep locks. Loads the scripts of an uncontended lock unless the

@@ -23,7 +23,7 @@ const GREETING: Duration = Duration::from_millis(300);
 /// The way to the servers of a deployment: transport and login are the same for all.
 #[derive(Clone, Debug)]
 pub(crate) struct Dial {
-    config: RedisConfig,
+    pub(super) config: RedisConfig,
     /// What stands before the names of the login's options.
     of: &'static str,
     /// Time limit of making a connection.
