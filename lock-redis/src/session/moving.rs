@@ -8,7 +8,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::{join, join_all};
-use lock_core::{Clock, Instant};
+use lock_core::Clock;
 use redis::{RedisError, Value};
 
 use super::{
@@ -59,7 +59,13 @@ impl Session {
                 }
                 Ok(found)
             }
-            Some(Role::Waits) => self.keep_waiting(attempt, sent).await,
+            Some(Role::Waits) => {
+                let found = is_one(&self.renew_key(attempt, "waiting", None).await?);
+                if found {
+                    self.ask(attempt, attempt.kept_waiting(sent));
+                }
+                Ok(found)
+            }
             // It has ended, or was granted, meanwhile.
             None => Ok(true),
         }
@@ -80,18 +86,6 @@ impl Session {
         let members = self.renew_key(attempt, "members", Some(&group));
         let (members, holders) = join(members, self.renew_key(attempt, "holders", None)).await;
         Ok(is_one(&members?) && is_one(&holders?))
-    }
-
-    async fn keep_waiting(
-        self: &Arc<Self>,
-        attempt: &Attempt,
-        sent: Instant,
-    ) -> Result<bool, Failure> {
-        let found = is_one(&self.renew_key(attempt, "waiting", None).await?);
-        if found {
-            self.ask(attempt, attempt.kept_waiting(sent));
-        }
-        Ok(found)
     }
 
     /// Renews an attempt in one key, which is at one of two nodes.
