@@ -42,17 +42,11 @@ pub struct RedlockConfig {
     pub database: i64,
     /// The TTL of locks without one of their own, 200 ms to [`max_ttl`](Self::max_ttl). Default: 15
     /// s, or `max_ttl` if that is shorter.
-    #[cfg_attr(
-        feature = "serde",
-        serde(default, deserialize_with = "lock_core::duration::deserialize")
-    )]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "lock_core::duration::deserialize"))]
     pub ttl: Option<Duration>,
     /// The longest TTL, 1 s to 24 h. The votes of a server that has restarted do not count for this
     /// long. All clients of the deployment must have the same one. Default: 1 min.
-    #[cfg_attr(
-        feature = "serde",
-        serde(default, deserialize_with = "lock_core::duration::deserialize")
-    )]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "lock_core::duration::deserialize"))]
     pub max_ttl: Option<Duration>,
     /// Prefix of every key. Default: empty.
     pub prefix: String,
