@@ -9,10 +9,7 @@ use lock_core::{Clock, deadline::jitter};
 use redis::RedisError;
 use tokio::time::{sleep, timeout};
 
-use super::{
-    Routes, Session,
-    slots::{Added, Slots},
-};
+use super::{Routes, Session, slots::Slots};
 use crate::{config::Address, error, wire::slots};
 
 /// Shortest and longest pause between two questions while a node does not answer.
@@ -65,7 +62,7 @@ async fn keep_slots(session: Weak<Session>, slots: Arc<Slots>) {
         if let Ok(shards) = slots.ask().await {
             // Nobody closes a node that comes after the close.
             let Some(session) = session.upgrade().filter(|_| !slots.is_closed()) else { return };
-            for Added { node, takes_over } in slots.take_in(&shards) {
+            for (node, takes_over) in slots.take_in(&shards) {
                 if takes_over {
                     // Its first answer may take long.
                     session.doubt(&node);

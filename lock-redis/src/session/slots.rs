@@ -56,13 +56,6 @@ pub(crate) struct Slots {
     pub(super) stale: Notify,
 }
 
-/// A node that has slots now, and had none.
-pub(super) struct Added {
-    pub(super) node: Arc<Node>,
-    /// Whether it may have taken over from a node that cannot be reached, or is no primary now.
-    pub(super) takes_over: bool,
-}
-
 /// The owners of all slots at one time.
 #[derive(Debug)]
 pub(crate) struct Map {
@@ -199,8 +192,10 @@ impl Slots {
         self.suspect();
     }
 
-    /// Takes in the slots as a node sees them. Returns the new nodes.
-    pub(super) fn take_in(&self, shards: &[Shard]) -> Vec<Added> {
+    /// Takes in the slots as a node sees them. Returns the nodes that have slots now and had none,
+    /// each with whether it may have taken over from a node that cannot be reached, or that is no
+    /// primary now.
+    pub(super) fn take_in(&self, shards: &[Shard]) -> Vec<(Arc<Node>, bool)> {
         self.know(shards);
         let before = self.map.borrow().clone();
         let (mut owners, mut nodes) = (before.owners.clone(), Vec::new());
@@ -220,7 +215,7 @@ impl Slots {
                             matches!(earlier.state(), Link::Down(..))
                                 || !shards.iter().any(|shard| shard.primary == *at)
                         });
-                        added.push(Added { node: node.clone(), takes_over });
+                        added.push((node.clone(), takes_over));
                         node
                     });
                     nodes.push((shard.primary.clone(), node));
