@@ -14,10 +14,9 @@ use redis::{RedisError, Value};
 use super::{
     Routes, Session,
     attempt::{Attempt, Role},
-    node::{Link, Node},
+    node::Node,
 };
 use crate::{
-    config::Address,
     error,
     wire::{answer, failure::Failure, script, slots},
 };
@@ -124,10 +123,8 @@ impl Session {
         let (Routes::Slots(slots), Some((to, _))) = (&self.routes, moved.redirect_node()) else {
             return Err(refused());
         };
-        let from = match self.routes.of(key).state() {
-            Link::Up(connection) => connection.address.clone(),
-            _ => Address::new("", 0),
-        };
+        let from = self.routes.of(key).connection();
+        let from = from.map(|connection| connection.address.host.clone()).unwrap_or_default();
         let address = slots::target(to, &from).ok_or_else(refused)?;
         if let Some(node) = slots.node_at(&address) {
             return Ok(node);

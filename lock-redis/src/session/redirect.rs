@@ -10,7 +10,7 @@ use redis::RedisError;
 use tokio::time::{sleep, timeout};
 
 use super::{Routes, Session, slots::Slots};
-use crate::{config::Address, error, wire::slots};
+use crate::{error, wire::slots};
 
 /// Shortest and longest pause between two questions while a node does not answer.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -24,7 +24,7 @@ impl Session {
         let (Routes::Slots(slots), Some((slot, to))) = (&self.routes, error::moved(error)) else {
             return false;
         };
-        if let Some(address) = slots::target(to, &Address::new("", 0)) {
+        if let Some(address) = slots::target(to, "") {
             slots.redirected(slot, &address);
         }
         true
