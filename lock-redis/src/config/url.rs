@@ -25,12 +25,10 @@ pub(super) fn place(url: &StoreUrl) -> Result<(Target, i64)> {
 
 /// Reads the number of a database, which is the path of a URL.
 pub(crate) fn database(url: &StoreUrl) -> Result<i64> {
+    let wrong = |_| url.error("the path must be a database's number");
     match url.path() {
         "" => Ok(0),
-        path => match path.parse::<u16>() {
-            Ok(database) => Ok(database.into()),
-            Err(_) => Err(url.error("the path must be a database's number")),
-        },
+        path => path.parse::<u16>().map(i64::from).map_err(wrong),
     }
 }
 
