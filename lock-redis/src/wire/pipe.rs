@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::future::join;
-use redis::{Cmd, Pipeline, RedisResult, Value};
+use redis::{Cmd, Pipeline, RedisResult, Value, cmd};
 use tokio::time::timeout;
 
 use super::{call::Call, client_id::ClientId, dial::Opened, info::Info};
@@ -127,7 +127,7 @@ impl Pipe {
     ///
     /// The client library's error if this connection is broken, or the server may answer soon.
     pub(super) async fn info(&self) -> RedisResult<Info> {
-        match self.send(&Info::question()).await {
+        match self.send(&cmd("INFO")).await {
             Err(error) if error::is_broken(&error) || error::is_passing(&error) => Err(error),
             answer => Ok(answer.map(|info| Info::read(&info)).unwrap_or_default()),
         }
