@@ -91,7 +91,10 @@ impl Session {
             attempts.into_iter().partition(|attempt| attempt.is_asking());
         asking.iter().chain(&known).for_each(|attempt| attempt.closed());
         let unasked = async {
-            self.until_all_are_answered(deadline).await;
+            // Waits for the requests that were sent before the close. The other attempts find out
+            // that they have no time any more.
+            let all = self.turns.acquire_many(u32::try_from(TURNS).unwrap_or(u32::MAX));
+            let _ = timeout(deadline.since(Clock::Boot.now()), all).await;
             self.withdraw_all(asking, deadline).await
         };
         let (known, unasked) = join(self.withdraw_all(known, deadline), unasked).await;
@@ -105,13 +108,6 @@ impl Session {
             Err(Error::Closed { .. }) => Ok(()),
             result => result,
         }
-    }
-
-    /// Waits for the requests of attempts that were sent before the close. The others find out that
-    /// they have no time any more.
-    async fn until_all_are_answered(&self, deadline: Instant) {
-        let all = u32::try_from(TURNS).unwrap_or(u32::MAX);
-        let _ = timeout(deadline.since(Clock::Boot.now()), self.turns.acquire_many(all)).await;
     }
 
     async fn withdraw_all(
