@@ -29,11 +29,6 @@ impl Session {
         }
         true
     }
-
-    /// Keeps the slots up to date from now on.
-    pub(super) fn keep_slots(self: &Arc<Self>, slots: &Arc<Slots>) {
-        tokio::spawn(keep_slots(Arc::downgrade(self), slots.clone()));
-    }
 }
 
 /// The pause after an outage of this length so far: its end is noticed after a tenth of it.
@@ -41,7 +36,8 @@ fn pause_after(outage: Duration) -> Duration {
     (outage / 10).clamp(PAUSE, LONGEST)
 }
 
-async fn keep_slots(session: Weak<Session>, slots: Arc<Slots>) {
+/// Keeps the slots up to date from now on.
+pub(super) async fn keep_slots(session: Weak<Session>, slots: Arc<Slots>) {
     let mut outage = None;
     loop {
         match slots.is_incomplete() {

@@ -18,8 +18,8 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{
-    Routes, Session, attempt::Attempt, book::Book, description, node::Node, retry::TURNS,
-    slots::Slots,
+    Routes, Session, attempt::Attempt, book::Book, description, node::Node, redirect::keep_slots,
+    retry::TURNS, slots::Slots,
 };
 use crate::{
     config::{Mode, RedisConfig, Target},
@@ -51,7 +51,7 @@ impl Session {
             observers: Observers::default(),
             alarm: Arc::new(Notify::new()),
         });
-        session.connect_all().await.map_err(connect)?;
+        session.connect_all().await.map_err(|error| error::convert("connect", error))?;
         for node in session.routes.all() {
             session.keep_connected(&node);
             if let Server::Sentinel(sentinels) = &node.connector.server {
@@ -59,7 +59,7 @@ impl Session {
             }
         }
         if let Routes::Slots(slots) = &session.routes {
-            session.keep_slots(slots);
+            tokio::spawn(keep_slots(Arc::downgrade(&session), slots.clone()));
         }
         tokio::spawn(due::run(
             Clock::Boot,
@@ -120,10 +120,6 @@ impl Session {
     }
 }
 
-fn connect(error: RedisError) -> Error {
-    error::convert("connect", error)
-}
-
 /// Makes the nodes of a deployment, without connections.
 async fn routes(config: &RedisConfig, id: &str, reach: Reach) -> Result<Routes> {
     let dial = Dial::new(config)?;
@@ -136,7 +132,8 @@ async fn routes(config: &RedisConfig, id: &str, reach: Reach) -> Result<Routes> 
             Server::Sentinel(Arc::new(sentinels))
         }
         Target::Cluster { nodes } => {
-            let slots = Slots::find(dial, channel, reach, nodes).await.map_err(connect)?;
+            let slots = Slots::find(dial, channel, reach, nodes).await;
+            let slots = slots.map_err(|error| error::convert("connect", error))?;
             return Ok(Routes::Slots(Arc::new(slots)));
         }
     };
