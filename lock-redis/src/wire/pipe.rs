@@ -133,9 +133,10 @@ impl Pipe {
         }
     }
 
-    /// Asks how the server calls this connection. It may be forbidden.
+    /// Asks how the server calls this connection. It may be forbidden; then a late request ends
+    /// with its TTL.
     pub(super) async fn peer(&self) -> Option<ClientId> {
-        self.send(&ClientId::question()).await.ok().as_ref().and_then(ClientId::read)
+        self.send(cmd("CLIENT").arg("INFO")).await.ok().as_ref().and_then(ClientId::read)
     }
 
     /// Lets the server end other connections, if it may be asked to: so no request that is still on
