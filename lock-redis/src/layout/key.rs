@@ -101,11 +101,6 @@ impl Key {
             None => KeyName(&self.base[..self.base.len() - 1], FLOOR),
         }
     }
-
-    /// The slot of all keys of the name.
-    pub(crate) fn slot(&self) -> u16 {
-        slot(self.lock())
-    }
 }
 
 /// The name of a key, written straight into a command.
@@ -234,7 +229,7 @@ mod tests {
         for name in ["orders", "{u1}.lock", "a}b", "{}x"] {
             let key = key(name);
             let guard = key.floor().to_redis_args().remove(0);
-            assert_eq!(slot(&guard), key.slot(), "{name}");
+            assert_eq!(slot(&guard), slot(key.lock()), "{name}");
             assert!(guard.ends_with(FLOOR));
             let others = [key.queue(), key.fence(), key.waiting()];
             assert!(others.iter().all(|other| other.to_redis_args()[0] != guard));

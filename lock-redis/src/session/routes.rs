@@ -33,7 +33,7 @@ impl Routes {
     pub(crate) fn part(&self, key: &Key) -> u16 {
         match self {
             Self::One(_) => 0,
-            Self::Slots(_) => key.slot(),
+            Self::Slots(_) => slot(key.lock()),
         }
     }
 
