@@ -53,10 +53,7 @@ pub struct RedisConfig {
     /// The database's number. Default: 0.
     pub database: i64,
     /// The TTL of locks without one of their own, 200 ms to 24 h. Default: 15 s.
-    #[cfg_attr(
-        feature = "serde",
-        serde(default, deserialize_with = "lock_core::duration::deserialize")
-    )]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "lock_core::duration::deserialize"))]
     pub ttl: Option<Duration>,
     /// Prefix of every key. Default: empty.
     pub prefix: String,

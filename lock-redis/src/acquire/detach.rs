@@ -13,7 +13,6 @@ use lock_core::{
 use uuid::Uuid;
 
 use crate::{
-    config::Mode,
     error::STORE,
     layout::ticket::Ticket,
     session::{Session, attempt::Attempt, retry::Effort},
@@ -51,9 +50,7 @@ pub(crate) async fn adopt(
     if Ticket::parse(from).is_none() {
         return Err(unreadable(STORE, ticket.place(), "CLIENT:ATTEMPT"));
     }
-    // The simple mode writes no description: it would need a key beside the lock's.
-    let described = attempt.description.as_deref().filter(|_| session.config.mode == Mode::Queue);
-    let description = Some(described.unwrap_or_default());
+    let description = Some(attempt.description.as_deref().unwrap_or_default());
     let token = ticket.token();
     let request = script::detach(from, attempt.member(), token, description);
     let deadline = Clock::Boot.now() + attempt.ttl;

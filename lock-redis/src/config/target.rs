@@ -50,37 +50,38 @@ impl Address {
     }
 
     /// Reads `HOST:PORT` or `HOST`, with brackets around an IPv6 address.
-    pub(crate) fn parse(text: &str, default_port: u16) -> Option<Self> {
-        let bare = |host: &str| {
+    ///
+    /// # Errors
+    ///
+    /// Says that the text is neither.
+    pub(crate) fn parse(text: &str, default_port: u16) -> Result<Self, String> {
+        let read = || {
+            let both = text.rsplit_once(':');
+            let both = both.filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
+            let (host, port) = match both {
+                Some((host, port)) => (host, port.parse::<u16>().ok().filter(|port| *port > 0)?),
+                None => (text, default_port),
+            };
             let inside = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
             let host = inside.unwrap_or(host);
-            (!host.is_empty()).then(|| host.to_owned())
+            (!host.is_empty()).then(|| Self::new(host, port))
         };
-        let port =
-            text.rsplit_once(':').filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
-        match port {
-            Some((host, port)) => {
-                Some(Self::new(bare(host)?, port.parse().ok().filter(|p| *p > 0)?))
-            }
-            None => Some(Self::new(bare(text)?, default_port)),
-        }
+        read().ok_or_else(|| format!("{text:?} is not HOST or HOST:PORT"))
     }
 }
 
 #[cfg(feature = "serde")]
 fn sentinels<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<Address>, D::Error> {
     let texts: Vec<String> = serde::Deserialize::deserialize(from)?;
-    let wrong = |text: &str| serde::de::Error::custom(format!("{text:?} is not HOST or HOST:PORT"));
-    let address =
-        |text: &String| Address::parse(text, Address::SENTINEL_PORT).ok_or_else(|| wrong(text));
-    texts.iter().map(address).collect()
+    let address = |text: &String| Address::parse(text, Address::SENTINEL_PORT);
+    texts.iter().map(address).collect::<Result<Vec<_>, _>>().map_err(serde::de::Error::custom)
 }
 
 impl FromStr for Address {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::parse(text, Self::PORT).ok_or_else(|| format!("{text:?} is not HOST or HOST:PORT"))
+        Self::parse(text, Self::PORT)
     }
 }
 

@@ -25,21 +25,16 @@ pub(super) fn place(url: &StoreUrl) -> Result<(Target, i64)> {
 
 /// Reads the number of a database, which is the path of a URL.
 pub(crate) fn database(url: &StoreUrl) -> Result<i64> {
+    let wrong = |_| url.error("the path must be a database's number");
     match url.path() {
         "" => Ok(0),
-        path => match path.parse::<u16>() {
-            Ok(database) => Ok(database.into()),
-            Err(_) => Err(url.error("the path must be a database's number")),
-        },
+        path => path.parse::<u16>().map(i64::from).map_err(wrong),
     }
 }
 
 /// Reads the hosts of a URL.
 pub(crate) fn addresses(url: &StoreUrl, default_port: u16) -> Result<Vec<Address>> {
-    let read = |host: &String| {
-        let address = Address::parse(host, default_port);
-        address.ok_or_else(|| url.error(format!("{host:?} is not HOST or HOST:PORT")))
-    };
+    let read = |host: &String| Address::parse(host, default_port).map_err(|wrong| url.error(wrong));
     url.hosts(default_port).iter().map(read).collect()
 }
 

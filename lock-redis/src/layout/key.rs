@@ -34,18 +34,13 @@ impl Key {
             Layout::Escaped => name.escaped(),
             _ => name.as_str().into(),
         };
-        Self::with_floor(config, &[config.prefix.as_bytes(), name.as_bytes()].concat())
+        Self::around(config, &[config.prefix.as_bytes(), name.as_bytes()].concat())
     }
 
     /// Returns the keys of the name with this lock's key, if it starts with the prefix.
     pub(crate) fn of_lock(config: &RedisConfig, lock: &[u8]) -> Option<Self> {
         let fits = lock.starts_with(config.prefix.as_bytes());
-        fits.then(|| Self::with_floor(config, lock))
-    }
-
-    fn with_floor(config: &RedisConfig, lock: &[u8]) -> Self {
-        let prefix = (!config.is_cluster()).then_some(config.prefix.len());
-        Self { prefix, ..Self::around(lock) }
+        fits.then(|| Self::around(config, lock))
     }
 
     /// Returns the name whose lock has this key; `None` if there is none.
@@ -70,17 +65,18 @@ impl Key {
     }
 
     /// The three shapes differ after the first [`MARK`], so no two keys share a companion.
-    fn around(lock: &[u8]) -> Self {
+    fn around(config: &RedisConfig, lock: &[u8]) -> Self {
         let (before, after): (Vec<u8>, &[u8]) = if hash_tag(lock).is_some() {
             (Vec::new(), &[MARK, MARK])
         } else if !lock.contains(&b'}') {
             (b"{".to_vec(), &[b'}', MARK])
         } else {
-            (format!("{{{}}}", tag_for(slot(lock))).into_bytes(), &[MARK])
+            let tag = format!("{{{}}}", tag_for(slot(lock)));
+            ([tag.as_bytes(), &[MARK]].concat(), &[MARK])
         };
-        let before = if after == [MARK] { [&before[..], &[MARK]].concat() } else { before };
         let (start, end) = (before.len(), before.len() + lock.len());
-        Self { base: [&before, lock, after].concat().into(), start, end, prefix: Some(0) }
+        let prefix = (!config.is_cluster()).then_some(config.prefix.len());
+        Self { base: [&before, lock, after].concat().into(), start, end, prefix }
     }
 
     /// The lock's own key.
@@ -104,11 +100,6 @@ impl Key {
             Some(prefix) => KeyName(&self.lock()[..prefix], FLOOR),
             None => KeyName(&self.base[..self.base.len() - 1], FLOOR),
         }
-    }
-
-    /// The slot of all keys of the name.
-    pub(crate) fn slot(&self) -> u16 {
-        slot(self.lock())
     }
 }
 
@@ -200,7 +191,7 @@ mod tests {
     use super::*;
 
     fn companion(lock: &str) -> Vec<u8> {
-        Key::around(lock.as_bytes()).queue().to_redis_args().remove(0)
+        Key::around(&RedisConfig::default(), lock.as_bytes()).queue().to_redis_args().remove(0)
     }
 
     #[test]
@@ -212,7 +203,7 @@ mod tests {
     fn companions_are_in_the_slot_of_their_lock() {
         for lock in ["orders", "{u1}.lock", "a}b", "{}x", "x{", "}{", "{a}{b}", "{", "é"] {
             assert_eq!(slot(&companion(lock)), slot(lock.as_bytes()), "{lock}");
-            let key = Key::around(lock.as_bytes());
+            let key = Key::around(&RedisConfig::default(), lock.as_bytes());
             assert_eq!(key.lock(), lock.as_bytes());
             let (fence, queue) = (key.fence().to_redis_args(), key.queue().to_redis_args());
             assert_eq!(lock_of(&queue[0]), Some(lock.as_bytes()));
@@ -238,7 +229,7 @@ mod tests {
         for name in ["orders", "{u1}.lock", "a}b", "{}x"] {
             let key = key(name);
             let guard = key.floor().to_redis_args().remove(0);
-            assert_eq!(slot(&guard), key.slot(), "{name}");
+            assert_eq!(slot(&guard), slot(key.lock()), "{name}");
             assert!(guard.ends_with(FLOOR));
             let others = [key.queue(), key.fence(), key.waiting()];
             assert!(others.iter().all(|other| other.to_redis_args()[0] != guard));

@@ -3,11 +3,10 @@
 use uuid::Uuid;
 
 /// The text that an attempt writes into the lock's key.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ticket {
     pub(crate) attempt: Uuid,
-    text: [u8; Self::CLIENT + 33],
-    start: u8,
+    text: String,
 }
 
 impl Ticket {
@@ -16,23 +15,17 @@ impl Ticket {
 
     /// Makes a ticket with a client, to which the server can announce a grant.
     pub(crate) fn queued(client: &str, attempt: Uuid) -> Self {
-        let mut ticket = Self::simple(attempt);
-        for (to, from) in ticket.text.iter_mut().zip(client.bytes()) {
-            *to = from;
-        }
-        Self { start: 0, ..ticket }
+        Self { attempt, text: format!("{client}:{}", attempt.simple()) }
     }
 
     /// Makes a ticket without a client. It looks foreign to clients that queue: its owner gets no
     /// push, and its release sends none.
     pub(crate) fn simple(attempt: Uuid) -> Self {
-        let mut text = [b':'; Self::CLIENT + 33];
-        attempt.simple().encode_lower(&mut text[Self::CLIENT + 1..]);
-        Self { attempt, text, start: 16 }
+        Self::queued("", attempt)
     }
 
     pub(crate) fn text(&self) -> &[u8] {
-        &self.text[usize::from(self.start)..]
+        self.text.as_bytes()
     }
 
     /// Reads a ticket's text: the client, which is empty in a simple ticket, and the attempt.

@@ -13,7 +13,7 @@ use lock_core::{
 use crate::{
     RedisConfig,
     config::{
-        Address, TTL,
+        Address,
         url::{addresses, database},
     },
 };
@@ -42,17 +42,11 @@ pub struct RedlockConfig {
     pub database: i64,
     /// The TTL of locks without one of their own, 200 ms to [`max_ttl`](Self::max_ttl). Default: 15
     /// s, or `max_ttl` if that is shorter.
-    #[cfg_attr(
-        feature = "serde",
-        serde(default, deserialize_with = "lock_core::duration::deserialize")
-    )]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "lock_core::duration::deserialize"))]
     pub ttl: Option<Duration>,
     /// The longest TTL, 1 s to 24 h. The votes of a server that has restarted do not count for this
     /// long. All clients of the deployment must have the same one. Default: 1 min.
-    #[cfg_attr(
-        feature = "serde",
-        serde(default, deserialize_with = "lock_core::duration::deserialize")
-    )]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "lock_core::duration::deserialize"))]
     pub max_ttl: Option<Duration>,
     /// Prefix of every key. Default: empty.
     pub prefix: String,
@@ -149,10 +143,6 @@ impl RedlockConfig {
 
     pub(super) fn longest_ttl(&self) -> Duration {
         self.max_ttl.unwrap_or(DEFAULT_MAX_TTL)
-    }
-
-    pub(super) fn ttls(&self) -> RangeInclusive<Duration> {
-        *TTL.start()..=self.longest_ttl()
     }
 
     /// Returns how long a node may take to answer a request for a lock with this TTL.

@@ -117,11 +117,10 @@ fn entry(votes: &[NodeAnswer]) -> Option<Entry> {
         None => Entry::new(None, Holder::default()),
     };
     // The lock is over when the last vote that a majority needs is.
-    let mut left: Vec<_> = votes.iter().filter_map(|answer| answer.ttl_left).collect();
-    left.sort_unstable();
+    let left = votes.iter().filter_map(|answer| answer.ttl_left).min();
     let entry = entry.holding();
-    Some(match left.first() {
-        Some(left) => entry.with_ttl_left(*left),
+    Some(match left {
+        Some(left) => entry.with_ttl_left(left),
         None => entry,
     })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lock_core::{ClockJumps, Fencing, FencingToken, FixedTerm, Guarantees, Overlap, Survives};
 
 use super::{config::RedlockConfig, node::Node, tally::quorum};
-use crate::wire::info::Info;
+use crate::{config::TTL, wire::info::Info};
 
 /// The store's name in errors and guarantees.
 pub(super) const STORE: &str = "redlock";
@@ -34,7 +34,7 @@ pub(super) fn guarantees(config: &RedlockConfig) -> Guarantees {
     // A number in a script is a double.
     guarantees.greatest_token = FencingToken::new((1 << 53) - 1);
     guarantees.fixed_term = FixedTerm::Server;
-    guarantees.ttl = config.ttls();
+    guarantees.ttl = *TTL.start()..=config.longest_ttl();
     guarantees.default_ttl = config.default_ttl();
     guarantees
 }

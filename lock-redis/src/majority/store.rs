@@ -79,7 +79,7 @@ impl Majority {
     pub(super) async fn close(&self, deadline: Instant) {
         let limit = CLOSING.min(deadline.since(Clock::Boot.now()));
         let _ = timeout(limit, self.under_way.closed()).await;
-        self.nodes.iter().for_each(|node| drop(node.close()));
+        self.nodes.iter().for_each(|node| node.close());
     }
 
     /// Returns the number of the next try.

@@ -79,7 +79,7 @@ struct Polls {
 }
 
 /// State of a lock that is held.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Hold {
     /// When the last request was sent that kept the name's last token for a day: the grant, or a
     /// renewal.
@@ -120,6 +120,7 @@ impl Attempt {
         request: &Request,
         period: Duration,
     ) -> Arc<Self> {
+        // The simple mode writes no description: it would need a key beside the lock's.
         let is_described = mode == Mode::Queue && request.holder != this_process();
         Arc::new(Self {
             progress: Progress::new(ticket.attempt, request, period, None),
@@ -294,7 +295,8 @@ impl Attempt {
     /// Takes note of a grant. From now on the lock is held and renewed.
     pub(crate) fn hold(&self, sent: Instant, token: u64) -> Result<Validity, End> {
         let alone = (self.kind == Kind::Exclusive).then(Instant::default);
-        self.progress.hold(sent, Hold::new(sent, token, alone))
+        let hold = Hold { fenced: sent, token: Some((sent, token)), alone, ..Hold::default() };
+        self.progress.hold(sent, hold)
     }
 
     /// Notes the grant's token; `None` while a conversion may change it.
@@ -309,13 +311,6 @@ impl Attempt {
                 change(note);
             }
         });
-    }
-}
-
-impl Hold {
-    fn new(fenced: Instant, token: u64, alone: Option<Instant>) -> Self {
-        let (token, counts_from) = (Some((fenced, token)), Instant::default());
-        Self { fenced, token, alone, earlier: None, doubted: false, counts_from }
     }
 }
 

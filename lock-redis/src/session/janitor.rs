@@ -88,7 +88,7 @@ impl Session {
     }
 
     async fn remove_alone(&self, attempt: &Attempt, deadline: Instant) -> Result<()> {
-        let effort = Effort::release(attempt.patience(), deadline);
+        let effort = Effort::urgent("release", attempt.patience(), deadline);
         let outcome = self.insist(&attempt.release(), effort, |_| Some(())).await;
         outcome.answer.map(drop)
     }
@@ -123,15 +123,12 @@ impl Remover {
         let Some(deadline) = leaving.iter().map(|one| one.deadline).min() else { return };
         let limit = leaving.iter().map(|one| one.what.patience()).min().unwrap_or_default();
         let Some(first) = leaving.first().map(|one| &one.what.key) else { return };
-        let attempts = leaving.iter().map(|one| script::Leaving {
-            key: &one.what.key,
-            ticket: &one.what.ticket,
-            leads: one.what.leads,
-        });
+        let attempts = leaving.iter().map(|one| (one.what.member(), one.what.leads));
         let attempts: Vec<_> = attempts.collect();
         let request = script::release_all(&attempts, first);
         let read = |value: &_| answer::released(value, leaving.len());
-        let outcome = self.session.insist(&request, Effort::release(limit, deadline), read).await;
+        let effort = Effort::urgent("release", limit, deadline);
+        let outcome = self.session.insist(&request, effort, read).await;
         match outcome.answer {
             Ok((_, released)) => {
                 for (one, released) in leaving.into_iter().zip(released) {

@@ -8,16 +8,15 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::{join, join_all};
-use lock_core::{Clock, Instant};
+use lock_core::Clock;
 use redis::{RedisError, Value};
 
 use super::{
     Routes, Session,
     attempt::{Attempt, Role},
-    node::{Link, Node},
+    node::Node,
 };
 use crate::{
-    config::Address,
     error,
     wire::{answer, failure::Failure, script, slots},
 };
@@ -59,7 +58,13 @@ impl Session {
                 }
                 Ok(found)
             }
-            Some(Role::Waits) => self.keep_waiting(attempt, sent).await,
+            Some(Role::Waits) => {
+                let found = is_one(&self.renew_key(attempt, "waiting", None).await?);
+                if found {
+                    self.ask(attempt, attempt.kept_waiting(sent));
+                }
+                Ok(found)
+            }
             // It has ended, or was granted, meanwhile.
             None => Ok(true),
         }
@@ -80,18 +85,6 @@ impl Session {
         let members = self.renew_key(attempt, "members", Some(&group));
         let (members, holders) = join(members, self.renew_key(attempt, "holders", None)).await;
         Ok(is_one(&members?) && is_one(&holders?))
-    }
-
-    async fn keep_waiting(
-        self: &Arc<Self>,
-        attempt: &Attempt,
-        sent: Instant,
-    ) -> Result<bool, Failure> {
-        let found = is_one(&self.renew_key(attempt, "waiting", None).await?);
-        if found {
-            self.ask(attempt, attempt.kept_waiting(sent));
-        }
-        Ok(found)
     }
 
     /// Renews an attempt in one key, which is at one of two nodes.
@@ -130,10 +123,8 @@ impl Session {
         let (Routes::Slots(slots), Some((to, _))) = (&self.routes, moved.redirect_node()) else {
             return Err(refused());
         };
-        let from = match self.routes.of(key).state() {
-            Link::Up(connection) => connection.address.clone(),
-            _ => Address::new("", 0),
-        };
+        let from = self.routes.of(key).connection();
+        let from = from.map(|connection| connection.address.host.clone()).unwrap_or_default();
         let address = slots::target(to, &from).ok_or_else(refused)?;
         if let Some(node) = slots.node_at(&address) {
             return Ok(node);

@@ -49,8 +49,8 @@ pub(crate) struct Node {
     left: AtomicU64,
     /// Whether a request has succeeded on the last connection.
     has_served: AtomicBool,
-    /// Told when a connection may succeed by now.
-    may_be_back: Notify,
+    /// Told when another server takes over: that ends the pause before the next attempt to connect.
+    pub(super) hurry: Notify,
     /// The data of the last server.
     data: Mutex<Option<Data>>,
     /// The attempts that are to be renewed there now.
@@ -77,7 +77,7 @@ impl Node {
             reach: reach.of_one_server(),
             left: AtomicU64::new(0),
             has_served: AtomicBool::new(false),
-            may_be_back: Notify::new(),
+            hurry: Notify::new(),
             data: Mutex::default(),
             to_renew: ToRenew::default(),
             alone: Semaphore::new(ALONE),
@@ -148,16 +148,6 @@ impl Node {
     /// Whether a request has succeeded on the last connection.
     pub(super) fn has_served(&self) -> bool {
         self.has_served.load(Ordering::Relaxed)
-    }
-
-    /// Ends the pause before the next attempt to connect: another server takes over.
-    pub(crate) fn hurry(&self) {
-        self.may_be_back.notify_one();
-    }
-
-    /// Waits until somebody calls [`hurry`](Self::hurry).
-    pub(crate) async fn hurried(&self) {
-        self.may_be_back.notified().await;
     }
 
     /// Sends a call on the present connection, as [`Connection::call`] does.

@@ -66,7 +66,7 @@ impl Session {
         tokio::spawn(async move {
             // As a leader's, which also removes a value and a description.
             let request = script::release(&key, &ticket, false, true);
-            let effort = Effort::release(LIMIT, Clock::Boot.now() + DEFAULT_TTL);
+            let effort = Effort::urgent("release", LIMIT, Clock::Boot.now() + DEFAULT_TTL);
             drop(session.insist(&request, effort, |_| Some(())).await);
         });
     }

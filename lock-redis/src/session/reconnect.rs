@@ -132,7 +132,7 @@ async fn keep_connected(session: Weak<Session>, node: Arc<Node>) {
                 let reconnected = tokio::select! {
                     reconnected = session.connect(&node) => reconnected,
                     // Another server takes over: the one that is dialled may never answer.
-                    () = node.hurried() => {
+                    () = node.hurry.notified() => {
                         pause = BACKOFF;
                         continue;
                     }
@@ -165,6 +165,6 @@ async fn keep_connected(session: Weak<Session>, node: Arc<Node>) {
 async fn pause_at(node: &Node, pause: &mut Backoff) {
     tokio::select! {
         () = pause.wait() => {}
-        () = node.hurried() => *pause = BACKOFF,
+        () = node.hurry.notified() => *pause = BACKOFF,
     }
 }

@@ -9,11 +9,8 @@ use lock_core::{Clock, deadline::jitter};
 use redis::RedisError;
 use tokio::time::{sleep, timeout};
 
-use super::{
-    Routes, Session,
-    slots::{Added, Slots},
-};
-use crate::{config::Address, error, wire::slots};
+use super::{Routes, Session, slots::Slots};
+use crate::{error, wire::slots};
 
 /// Shortest and longest pause between two questions while a node does not answer.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -27,15 +24,10 @@ impl Session {
         let (Routes::Slots(slots), Some((slot, to))) = (&self.routes, error::moved(error)) else {
             return false;
         };
-        if let Some(address) = slots::target(to, &Address::new("", 0)) {
+        if let Some(address) = slots::target(to, "") {
             slots.redirected(slot, &address);
         }
         true
-    }
-
-    /// Keeps the slots up to date from now on.
-    pub(super) fn keep_slots(self: &Arc<Self>, slots: &Arc<Slots>) {
-        tokio::spawn(keep_slots(Arc::downgrade(self), slots.clone()));
     }
 }
 
@@ -44,7 +36,8 @@ fn pause_after(outage: Duration) -> Duration {
     (outage / 10).clamp(PAUSE, LONGEST)
 }
 
-async fn keep_slots(session: Weak<Session>, slots: Arc<Slots>) {
+/// Keeps the slots up to date from now on.
+pub(super) async fn keep_slots(session: Weak<Session>, slots: Arc<Slots>) {
     let mut outage = None;
     loop {
         match slots.is_incomplete() {
@@ -65,7 +58,7 @@ async fn keep_slots(session: Weak<Session>, slots: Arc<Slots>) {
         if let Ok(shards) = slots.ask().await {
             // Nobody closes a node that comes after the close.
             let Some(session) = session.upgrade().filter(|_| !slots.is_closed()) else { return };
-            for Added { node, takes_over } in slots.take_in(&shards) {
+            for (node, takes_over) in slots.take_in(&shards) {
                 if takes_over {
                     // Its first answer may take long.
                     session.doubt(&node);

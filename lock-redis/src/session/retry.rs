@@ -69,10 +69,6 @@ impl Effort<'_> {
     pub(crate) fn urgent(op: &'static str, limit: Duration, deadline: Instant) -> Self {
         Self { is_urgent: true, ..Self::in_turn(op, limit, deadline) }
     }
-
-    pub(super) fn release(limit: Duration, deadline: Instant) -> Self {
-        Self::urgent("release", limit, deadline)
-    }
 }
 
 /// What became of a request.

@@ -33,7 +33,7 @@ impl Routes {
     pub(crate) fn part(&self, key: &Key) -> u16 {
         match self {
             Self::One(_) => 0,
-            Self::Slots(_) => key.slot(),
+            Self::Slots(_) => slot(key.lock()),
         }
     }
 
@@ -53,8 +53,9 @@ impl Routes {
         }
     }
 
-    /// Ends what keeps the slots up to date.
+    /// Ends the nodes, and what keeps the slots up to date.
     pub(crate) fn close(&self) {
+        self.all().iter().for_each(|node| node.close());
         if let Self::Slots(slots) = self {
             slots.close();
         }

@@ -121,7 +121,7 @@ impl Listener {
     fn leave_unless(&self, primary: &Address) -> bool {
         let Some(session) = self.session.upgrade() else { return false };
         let Link::Up(connection) = self.node.state() else {
-            self.node.hurry();
+            self.node.hurry.notify_one();
             return false;
         };
         if connection.address == *primary {

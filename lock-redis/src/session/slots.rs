@@ -23,7 +23,7 @@ use crate::{
     wire::{
         connection::Connector,
         dial::Dial,
-        lua::Lua,
+        lua::usual,
         sentinel::Server,
         slots::{self, SLOTS, Shard},
     },
@@ -39,7 +39,12 @@ const LIMIT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Slots {
     map: watch::Sender<Arc<Map>>,
-    make: Make,
+    dial: Dial,
+    /// The channel of the client's pushes, if it wants any.
+    channel: Option<String>,
+    reach: Reach,
+    /// Counts the connections of all nodes.
+    numbers: Arc<AtomicU64>,
     /// The addresses that the configuration names.
     seeds: Vec<Address>,
     /// The same, and those of the newest answer, replicas too.
@@ -51,56 +56,12 @@ pub(crate) struct Slots {
     pub(super) stale: Notify,
 }
 
-/// What all nodes have in common.
-#[derive(Debug)]
-pub(super) struct Make {
-    pub(super) dial: Dial,
-    pub(super) scripts: [&'static Lua; 3],
-    pub(super) channel: Option<String>,
-    pub(super) replicas: u32,
-    pub(super) reach: Reach,
-    pub(super) numbers: Arc<AtomicU64>,
-}
-
-/// A node that has slots now, and had none.
-pub(super) struct Added {
-    pub(super) node: Arc<Node>,
-    /// Whether it may have taken over from a node that cannot be reached, or is no primary now.
-    pub(super) takes_over: bool,
-}
-
 /// The owners of all slots at one time.
 #[derive(Debug)]
 pub(crate) struct Map {
     /// Per slot the number of its owner.
     owners: Box<[u16]>,
     nodes: Vec<(Address, Arc<Node>)>,
-}
-
-impl Make {
-    fn node(&self, address: &Address) -> Arc<Node> {
-        let connector = Connector {
-            dial: self.dial.clone(),
-            server: Server::Member(address.clone()),
-            scripts: self.scripts,
-            channel: self.channel.clone(),
-            replicas: self.replicas,
-        };
-        Arc::new(Node::new(connector, self.reach.clone(), self.numbers.clone()))
-    }
-
-    /// Asks a node by a connection of its own.
-    pub(super) async fn ask(&self, address: &Address) -> RedisResult<Vec<Shard>> {
-        let question = async {
-            let options = self.dial.options();
-            let mut node = self.dial.open(address, ProtocolVersion::RESP2, options).await?;
-            node.redis.send_packed_command(&slots::question()).await?.extract_error()
-        };
-        let answer = timeout(self.dial.limit, question).await;
-        let answer = answer.unwrap_or_else(|_| Err(error::silent(self.dial.limit)));
-        let answer = answer.map_err(|failed| slots::explained(address, failed))?;
-        shards(&answer, address)
-    }
 }
 
 fn shards(answer: &redis::Value, asked: &Address) -> RedisResult<Vec<Shard>> {
@@ -113,11 +74,19 @@ fn shards(answer: &redis::Value, asked: &Address) -> RedisResult<Vec<Shard>> {
 
 impl Slots {
     /// Asks the nodes for the slots, until one of them answers.
-    pub(super) async fn find(make: Make, nodes: &[Address]) -> RedisResult<Self> {
+    pub(super) async fn find(
+        dial: Dial,
+        channel: Option<String>,
+        reach: Reach,
+        nodes: &[Address],
+    ) -> RedisResult<Self> {
         let map = Arc::new(Map { owners: vec![0; SLOTS].into(), nodes: Vec::new() });
         let slots = Self {
             map: watch::Sender::new(map),
-            make,
+            dial,
+            channel,
+            reach,
+            numbers: Arc::default(),
             seeds: nodes.to_vec(),
             known: Mutex::new(nodes.to_vec()),
             asked: AtomicUsize::new(0),
@@ -127,6 +96,17 @@ impl Slots {
         let shards = slots.ask_by_address().await?;
         slots.take_in(&shards);
         Ok(slots)
+    }
+
+    /// Makes a node, without a connection.
+    fn node(&self, address: &Address) -> Arc<Node> {
+        let connector = Connector {
+            dial: self.dial.clone(),
+            server: Server::Member(address.clone()),
+            scripts: usual(),
+            channel: self.channel.clone(),
+        };
+        Arc::new(Node::new(connector, self.reach.clone(), self.numbers.clone()))
     }
 
     /// Returns the owner of a slot.
@@ -149,7 +129,7 @@ impl Slots {
         if let Some((_, node)) = guests.iter().find(|(at, _)| at == address) {
             return (node.clone(), false);
         }
-        let node = self.make.node(address);
+        let node = self.node(address);
         guests.push((address.clone(), node.clone()));
         (node, true)
     }
@@ -163,7 +143,7 @@ impl Slots {
         drop(guests);
         // Nobody else tells that the connection which broke is of no interest any more.
         if was_one && !self.is_incomplete() {
-            self.make.reach.works();
+            self.reach.works();
         }
         was_one
     }
@@ -212,8 +192,10 @@ impl Slots {
         self.suspect();
     }
 
-    /// Takes in the slots as a node sees them. Returns the new nodes.
-    pub(super) fn take_in(&self, shards: &[Shard]) -> Vec<Added> {
+    /// Takes in the slots as a node sees them. Returns the nodes that have slots now and had none,
+    /// each with whether it may have taken over from a node that cannot be reached, or that is no
+    /// primary now.
+    pub(super) fn take_in(&self, shards: &[Shard]) -> Vec<(Arc<Node>, bool)> {
         self.know(shards);
         let before = self.map.borrow().clone();
         let (mut owners, mut nodes) = (before.owners.clone(), Vec::new());
@@ -223,7 +205,7 @@ impl Slots {
                 nodes.iter().position(|(at, _)| *at == shard.primary).unwrap_or_else(|| {
                     let known = before.nodes.iter().find(|(at, _)| *at == shard.primary);
                     let node = known.map(|(_, node)| node.clone()).unwrap_or_else(|| {
-                        let node = self.make.node(&shard.primary);
+                        let node = self.node(&shard.primary);
                         // If it took over from the owner until now, it shows that when it is connected.
                         let earlier = before.owner_of(shard.first);
                         if let Some((_, earlier)) = earlier {
@@ -233,7 +215,7 @@ impl Slots {
                             matches!(earlier.state(), Link::Down(..))
                                 || !shards.iter().any(|shard| shard.primary == *at)
                         });
-                        added.push(Added { node: node.clone(), takes_over });
+                        added.push((node.clone(), takes_over));
                         node
                     });
                     nodes.push((shard.primary.clone(), node));
@@ -258,7 +240,7 @@ impl Slots {
         self.map.send_replace(Arc::new(Map { owners, nodes }));
         gone.iter().for_each(|node| node.retire());
         if !gone.is_empty() {
-            self.make.reach.works();
+            self.reach.works();
         }
         added
     }
@@ -293,7 +275,7 @@ impl Slots {
     async fn ask_by_address(&self) -> RedisResult<Vec<Shard>> {
         let known = lock(&self.known).clone();
         let mut failed = error::closed_link();
-        let ask = |address: Address| async move { self.make.ask(&address).await };
+        let ask = |address: Address| async move { self.ask_at(&address).await };
         let mut asked = stream::iter(known).map(ask).buffer_unordered(AT_ONCE);
         while let Some(answer) = asked.next().await {
             match answer {
@@ -304,6 +286,19 @@ impl Slots {
             }
         }
         Err(failed)
+    }
+
+    /// Asks a node by a connection of its own.
+    async fn ask_at(&self, address: &Address) -> RedisResult<Vec<Shard>> {
+        let question = async {
+            let options = self.dial.options();
+            let mut node = self.dial.open(address, ProtocolVersion::RESP2, options).await?;
+            node.redis.send_packed_command(&slots::question()).await?.extract_error()
+        };
+        let answer = timeout(self.dial.limit, question).await;
+        let answer = answer.unwrap_or_else(|_| Err(error::silent(self.dial.limit)));
+        let answer = answer.map_err(|failed| slots::explained(address, failed))?;
+        shards(&answer, address)
     }
 
     /// Whether a close has ended the nodes.

@@ -18,13 +18,8 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{
-    Routes, Session,
-    attempt::Attempt,
-    book::Book,
-    description,
-    node::{Link, Node},
-    retry::TURNS,
-    slots::{Make, Slots},
+    Routes, Session, attempt::Attempt, book::Book, description, node::Node, redirect::keep_slots,
+    retry::TURNS, slots::Slots,
 };
 use crate::{
     config::{Mode, RedisConfig, Target},
@@ -56,7 +51,7 @@ impl Session {
             observers: Observers::default(),
             alarm: Arc::new(Notify::new()),
         });
-        session.connect_all().await.map_err(connect)?;
+        session.connect_all().await.map_err(|error| error::convert("connect", error))?;
         for node in session.routes.all() {
             session.keep_connected(&node);
             if let Server::Sentinel(sentinels) = &node.connector.server {
@@ -64,7 +59,7 @@ impl Session {
             }
         }
         if let Routes::Slots(slots) = &session.routes {
-            session.keep_slots(slots);
+            tokio::spawn(keep_slots(Arc::downgrade(&session), slots.clone()));
         }
         tokio::spawn(due::run(
             Clock::Boot,
@@ -96,13 +91,15 @@ impl Session {
             attempts.into_iter().partition(|attempt| attempt.is_asking());
         asking.iter().chain(&known).for_each(|attempt| attempt.closed());
         let unasked = async {
-            self.until_all_are_answered(deadline).await;
+            // Waits for the requests that were sent before the close. The other attempts find out
+            // that they have no time any more.
+            let all = self.turns.acquire_many(u32::try_from(TURNS).unwrap_or(u32::MAX));
+            let _ = timeout(deadline.since(Clock::Boot.now()), all).await;
             self.withdraw_all(asking, deadline).await
         };
         let (known, unasked) = join(self.withdraw_all(known, deadline), unasked).await;
         let released = known.and(unasked);
         self.end_description().await;
-        self.routes.all().iter().for_each(|node| drop(node.close()));
         self.routes.close();
         self.observers.close();
         self.alarm.notify_one();
@@ -111,13 +108,6 @@ impl Session {
             Err(Error::Closed { .. }) => Ok(()),
             result => result,
         }
-    }
-
-    /// Waits for the requests of attempts that were sent before the close. The others find out that
-    /// they have no time any more.
-    async fn until_all_are_answered(&self, deadline: Instant) {
-        let all = u32::try_from(TURNS).unwrap_or(u32::MAX);
-        let _ = timeout(deadline.since(Clock::Boot.now()), self.turns.acquire_many(all)).await;
     }
 
     async fn withdraw_all(
@@ -130,15 +120,10 @@ impl Session {
     }
 }
 
-fn connect(error: RedisError) -> Error {
-    error::convert("connect", error)
-}
-
 /// Makes the nodes of a deployment, without connections.
 async fn routes(config: &RedisConfig, id: &str, reach: Reach) -> Result<Routes> {
-    let (dial, scripts) = (Dial::new(config)?, usual());
+    let dial = Dial::new(config)?;
     let channel = (config.mode == Mode::Queue).then(|| format!("distlock:{id}"));
-    let (replicas, numbers) = (config.wait_replicas, Arc::default());
     let server = match &config.target {
         Target::Server(address) => Server::Fixed(address.clone()),
         Target::Sentinel { sentinels, service } => {
@@ -147,26 +132,21 @@ async fn routes(config: &RedisConfig, id: &str, reach: Reach) -> Result<Routes> 
             Server::Sentinel(Arc::new(sentinels))
         }
         Target::Cluster { nodes } => {
-            let make = Make { dial, scripts, channel, replicas, reach, numbers };
-            let slots = Slots::find(make, nodes).await.map_err(connect)?;
+            let slots = Slots::find(dial, channel, reach, nodes).await;
+            let slots = slots.map_err(|error| error::convert("connect", error))?;
             return Ok(Routes::Slots(Arc::new(slots)));
         }
     };
-    let connector = Connector { dial, server, scripts, channel, replicas };
-    Ok(Routes::One(Arc::new(Node::new(connector, reach, numbers))))
+    let connector = Connector { dial, server, scripts: usual(), channel };
+    Ok(Routes::One(Arc::new(Node::new(connector, reach, Arc::default()))))
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
         self.alarm.notify_one();
-        let runtime = tokio::runtime::Handle::try_current();
-        let home = self.routes.of(&client_key(&self.id));
+        let home = self.routes.of(&client_key(&self.id)).connection();
         self.routes.close();
-        for node in self.routes.all() {
-            let (Link::Up(connection), Ok(runtime)) = (node.close(), &runtime) else { continue };
-            if !Arc::ptr_eq(&node, &home) {
-                continue;
-            }
+        if let (Ok(connection), Ok(runtime)) = (home, tokio::runtime::Handle::try_current()) {
             let delete = Cmd::del(client_key(&self.id));
             let limit = description::WRITE_LIMIT;
             // In the background: the description expires by itself as well.

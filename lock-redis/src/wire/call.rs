@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::{Cmd, ErrorKind, RedisResult, ServerErrorKind, ToRedisArgs, Value};
 
-use super::lua::{ACQUIRE, Lua, RENEW_KEY, ROUND};
+use super::lua::{ACQUIRE, ACQUIRE_ALL, CONVERT, DETACH, Lua, RENEW_KEY, ROUND};
 use crate::layout::key::KeyName;
 
 /// A command, and the script that it calls: a server that lacks it gets it first.
@@ -49,7 +49,8 @@ impl Call {
 
     /// Whether it may grant or renew a lock, or give it to another attempt.
     pub(crate) fn may_gain(&self) -> bool {
-        self.script.is_some_and(Lua::may_gain)
+        let gaining = [&ACQUIRE, &ACQUIRE_ALL, &CONVERT, &DETACH];
+        self.renews() || gaining.into_iter().any(|script| self.calls(script))
     }
 
     /// Whether this answer says that it has gained something: a lock, or more time.

@@ -12,13 +12,7 @@ pub(crate) struct ClientId {
 }
 
 impl ClientId {
-    /// Returns the command that asks for the name of its own connection. It may be forbidden; then a
-    /// late request ends with its TTL.
-    pub(crate) fn question() -> Cmd {
-        cmd("CLIENT").arg("INFO").take()
-    }
-
-    /// Reads the answer: `id=7 addr=127.0.0.1:50122 ..`.
+    /// Reads the answer to `CLIENT INFO`: `id=7 addr=127.0.0.1:50122 ..`.
     pub(crate) fn read(answer: &Value) -> Option<Self> {
         let line = text(answer);
         let field = |name: &str| {

@@ -41,8 +41,6 @@ pub(crate) struct Connector {
     pub(crate) scripts: [&'static Lua; 3],
     /// The channel of the client's pushes, if it wants any.
     pub(crate) channel: Option<String>,
-    /// How many replicas must have a change before it counts.
-    pub(crate) replicas: u32,
 }
 
 /// A connection that is ready: server known, channel subscribed.
@@ -104,13 +102,17 @@ impl Connector {
             return Err(error::not_the_primary(address));
         }
         if let Some(channel) = &self.channel {
-            can_push(&pipe, channel).await?;
+            // Subscribes, and sends an empty push: without the right to send them, each hand-over
+            // would wait for a renewal.
+            let empty = cmd("PUBLISH").arg(channel).arg("").take();
+            // In one flight.
+            try_join(pipe.listen(channel.as_bytes(), true), pipe.send(&empty)).await?;
         }
         let peers = pipe.peer().await.into_iter().collect();
         pipe.kill(previous).await?;
         let address = address.clone();
         let mut connection = Connection { pipe, waited: None, address, info, number, peers };
-        if self.replicas > 0 {
+        if self.dial.config.wait_replicas > 0 {
             let (renewals, others) =
                 try_join(self.open_waited(&connection), self.open_waited(&connection)).await?;
             connection.peers.extend([renewals.1, others.1].into_iter().flatten());
@@ -140,8 +142,10 @@ impl Connector {
     async fn open_waited(&self, of: &Connection) -> RedisResult<(Waited, Option<ClientId>)> {
         let opened = self.dial.open(&of.address, RESP2, self.dial.options()).await?;
         let pipe = Pipe::new(opened);
+        // Refused if this user may not wait for replicas.
+        let wait = cmd("WAIT").arg(0).arg(0).take();
         // In one flight.
-        let (info, peer, may_wait) = join3(pipe.info(), pipe.peer(), pipe.may_wait()).await;
+        let (info, peer, may_wait) = join3(pipe.info(), pipe.peer(), pipe.send(&wait)).await;
         let info = info?;
         // A replica refuses `WAIT` to everybody. That it is one is told by `takes_writes`, or by
         // `MOVED`.
@@ -153,7 +157,7 @@ impl Connector {
             let why = format!("another server answers at {} now", of.address);
             return Err(error::reset(&why));
         }
-        Ok((Waited::start(pipe, self.replicas), peer))
+        Ok((Waited::start(pipe, self.dial.config.wait_replicas), peer))
     }
 
     /// Refuses a server that cannot keep locks. Loads the scripts of an uncontended lock unless the
@@ -179,14 +183,6 @@ impl Connector {
         let answers = join_all(load.iter().map(|load| pipe.send(load))).await;
         answers.into_iter().collect::<RedisResult<Vec<_>>>().map(drop)
     }
-}
-
-/// Subscribes to the channel of pushes, and sends an empty one: without the right to send them, each
-/// hand-over would wait for a renewal.
-async fn can_push(pipe: &Pipe, channel: &str) -> RedisResult<()> {
-    let empty = cmd("PUBLISH").arg(channel).arg("").take();
-    // In one flight.
-    try_join(pipe.listen(channel.as_bytes(), true), pipe.send(&empty)).await.map(drop)
 }
 
 impl Connection {

@@ -3,7 +3,7 @@
 use std::{io, time::Duration};
 
 use lock_core::{
-    Encryption, Secret, Tls, User,
+    Encryption,
     keep::tls::{self, Handshake},
 };
 use redis::{
@@ -12,7 +12,6 @@ use redis::{
 };
 use tokio::{io::AsyncReadExt, net::TcpStream, task::JoinSet, time::timeout};
 
-use super::transport::Transport;
 use crate::{
     config::{Address, RedisConfig},
     error,
@@ -24,11 +23,7 @@ const GREETING: Duration = Duration::from_millis(300);
 /// The way to the servers of a deployment: transport and login are the same for all.
 #[derive(Clone, Debug)]
 pub(crate) struct Dial {
-    transport: Transport,
-    tls: Tls,
-    user: Option<User>,
-    password: Option<Secret>,
-    database: i64,
+    pub(super) config: RedisConfig,
     /// What stands before the names of the login's options.
     of: &'static str,
     /// Time limit of making a connection.
@@ -52,47 +47,39 @@ impl Dial {
 
     /// The way that a configuration describes.
     pub(crate) fn new(config: &RedisConfig) -> lock_core::Result<Self> {
-        let dial = Self {
-            transport: config.transport.clone(),
-            tls: config.tls.clone(),
-            user: config.user.clone(),
-            password: config.password.clone(),
-            database: config.database,
-            limit: config.timeouts.connect.unwrap_or(Self::LIMIT),
-            of: "",
-        };
-        dial.check()?;
-        Ok(dial)
+        let limit = config.timeouts.connect.unwrap_or(Self::LIMIT);
+        Self { config: config.clone(), of: "", limit }.checked()
     }
 
     /// The way to the sentinels of a configuration, which have a login of their own.
     pub(crate) fn of_sentinels(config: &RedisConfig) -> lock_core::Result<Self> {
-        let (user, password) = (config.sentinel_user.clone(), config.sentinel_password.clone());
-        let transport = config.transport.of_sentinels();
-        let servers = Self::new(config)?;
-        let limit = servers.limit.min(Self::SENTINEL);
-        let of = "sentinel_";
-        let dial = Self { transport, user, password, database: 0, limit, of, ..servers };
-        dial.check()?;
-        Ok(dial)
+        let limit = config.timeouts.connect.unwrap_or(Self::LIMIT).min(Self::SENTINEL);
+        let config = RedisConfig {
+            transport: config.transport.of_sentinels(),
+            user: config.sentinel_user.clone(),
+            password: config.sentinel_password.clone(),
+            database: 0,
+            ..config.clone()
+        };
+        Self { config, of: "sentinel_", limit }.checked()
     }
 
     /// Fails before anything is sent.
-    fn check(&self) -> lock_core::Result<()> {
-        tls::check(&self.tls)?;
+    fn checked(self) -> lock_core::Result<Self> {
+        tls::check(&self.config.tls)?;
         let login = self.login(ProtocolVersion::RESP3)?;
         let host = "127.0.0.1".to_owned();
-        let client = self.transport.info(host, 1, login).and_then(Client::open);
-        client.map(drop).map_err(|error| error::convert("connect", error))
+        let client = self.config.transport.info(host, 1, login).and_then(Client::open);
+        client.map(|_| self).map_err(|error| error::convert("connect", error))
     }
 
     fn encrypts(&self) -> bool {
-        self.tls.mode != Encryption::Off
+        self.config.tls.mode != Encryption::Off
     }
 
     /// Returns the options on which a connection is based. Its callers have time limits of their own.
     pub(crate) fn options(&self) -> AsyncConnectionConfig {
-        let options = self.transport.options.clone();
+        let options = self.config.transport.options.clone();
         options.set_connection_timeout(None).set_response_timeout(None)
     }
 
@@ -137,7 +124,7 @@ impl Dial {
         if !failed.is_connection_dropped() || failed.is_connection_refusal() {
             return failed;
         }
-        let reason = match self.transport.is_plain() {
+        let reason = match self.config.transport.is_plain() {
             true => timeout(GREETING, greeting(address)).await.ok().flatten(),
             false => None,
         };
@@ -145,11 +132,11 @@ impl Dial {
     }
 
     fn client(&self, address: &Address, login: RedisConnectionInfo) -> RedisResult<Client> {
-        Client::open(self.transport.info(address.host.clone(), address.port, login)?)
+        Client::open(self.config.transport.info(address.host.clone(), address.port, login)?)
     }
 
     async fn encrypted(&self, address: &Address) -> RedisResult<tls::Stream> {
-        let handshake = Handshake::new(&self.tls, &address.host).map_err(of_option)?;
+        let handshake = Handshake::new(&self.config.tls, &address.host).map_err(of_option)?;
         let stream = TcpStream::connect((address.host.as_str(), address.port)).await?;
         stream.set_nodelay(true)?;
         // Without linger, closing a broken connection also discards data that is not sent yet.
@@ -178,33 +165,24 @@ impl Dial {
 
     /// The login, with user and password as they are now.
     fn login(&self, protocol: ProtocolVersion) -> lock_core::Result<RedisConnectionInfo> {
-        let mut login = self
-            .transport
-            .login
-            .clone()
-            .set_db(self.database)
-            .set_protocol(protocol)
-            .set_lib_name("distlock", env!("CARGO_PKG_VERSION"));
-        let user = self.user.as_ref().map(User::read).transpose();
-        if let Some(user) = user.map_err(|error| self.named(error))? {
-            login = login.set_username(user);
+        let RedisConfig { user, password, database, .. } = &self.config;
+        let login = RedisConnectionInfo::default().set_db(*database).set_protocol(protocol);
+        let mut login = login.set_lib_name("distlock", env!("CARGO_PKG_VERSION"));
+        if let Some(user) = user {
+            login = login.set_username(user.read().map_err(|error| self.named(error))?);
         }
-        let password = self.password.as_ref().map(Secret::read).transpose();
-        Ok(match password.map_err(|error| self.named(error))? {
-            Some(password) => login.set_password(password),
-            None => login,
-        })
+        if let Some(password) = password {
+            login = login.set_password(password.read().map_err(|error| self.named(error))?);
+        }
+        Ok(login)
     }
 
     /// The error about a part of the login, with the name of its option.
-    fn named(&self, error: lock_core::Error) -> lock_core::Error {
-        match error {
-            lock_core::Error::InvalidOption { option, value, allowed } => {
-                let option = format!("{}{option}", self.of);
-                lock_core::Error::InvalidOption { option, value, allowed }
-            }
-            error => error,
+    fn named(&self, mut error: lock_core::Error) -> lock_core::Error {
+        if let lock_core::Error::InvalidOption { option, .. } = &mut error {
+            option.insert_str(0, self.of);
         }
+        error
     }
 }
 
@@ -254,7 +232,7 @@ fn perhaps_encrypted(address: &Address, failed: RedisError) -> RedisError {
 
 #[cfg(test)]
 mod tests {
-    use lock_core::StoreUrl;
+    use lock_core::{StoreUrl, Tls};
 
     use super::*;
 
@@ -264,6 +242,15 @@ mod tests {
         prefer.mode = Encryption::Prefer;
         let error = Dial::new(&RedisConfig::default().tls(prefer)).unwrap_err().to_string();
         assert!(error.contains("off or verify"), "{error}");
+    }
+
+    #[test]
+    fn the_login_of_a_client_is_not_for_its_sentinels() {
+        let client = Client::open("redis://me:secret@h/2?protocol=resp3").unwrap();
+        let dial = Dial::of_sentinels(&RedisConfig::from_client(&client)).unwrap();
+        let login = dial.login(ProtocolVersion::RESP2).unwrap();
+        assert_eq!((login.username(), login.password(), login.db()), (None, None, 0));
+        assert_eq!(login.protocol(), ProtocolVersion::RESP2);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a server says about itself, by field (`INFO`).
 
-use redis::{Cmd, Value, cmd};
+use redis::Value;
 
 use super::answer::text;
 
@@ -9,11 +9,6 @@ use super::answer::text;
 pub(crate) struct Info(String);
 
 impl Info {
-    /// Returns the question. It may be forbidden.
-    pub(super) fn question() -> Cmd {
-        cmd("INFO")
-    }
-
     pub(super) fn read(answer: &Value) -> Self {
         Self(text(answer))
     }
@@ -58,6 +53,7 @@ pub(super) fn is_too_old(version: &str) -> bool {
     (major, minor) < (6, 2)
 }
 
+#[cfg(test)]
 impl From<&str> for Info {
     fn from(text: &str) -> Self {
         Self(text.to_owned())

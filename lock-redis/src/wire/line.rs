@@ -97,9 +97,9 @@ impl Line {
         });
     }
 
-    /// Ends the line. Returns what it was before.
-    pub(crate) fn close(&self) -> Link {
-        self.link.send_replace(Link::Closed)
+    /// Ends the line.
+    pub(crate) fn close(&self) {
+        self.link.send_replace(Link::Closed);
     }
 
     /// Returns the present state.

@@ -9,7 +9,6 @@ use redis::Cmd;
 pub(crate) struct Lua {
     code: String,
     hash: String,
-    may_gain: bool,
 }
 
 /// Returns a part of the library. A line `--@PART ..` in a script stands for the parts that it
@@ -37,20 +36,11 @@ impl Lua {
         };
         let code: String = text.split_inclusive('\n').map(whole).collect();
         let hash = redis::Script::new(&code).get_hash().to_owned();
-        Self { code, hash, may_gain: false }
-    }
-
-    /// A script that may grant or renew a lock, or give it to another attempt.
-    fn gaining(text: &str) -> Self {
-        Self { may_gain: true, ..Self::new(text) }
+        Self { code, hash }
     }
 
     pub(crate) fn hash(&self) -> &str {
         &self.hash
-    }
-
-    pub(super) fn may_gain(&self) -> bool {
-        self.may_gain
     }
 
     /// Returns the command that loads the script on the server.
@@ -60,22 +50,19 @@ impl Lua {
 }
 
 macro_rules! scripts {
-    ($new:ident: $($name:ident = $file:literal),+ $(,)?) => {
+    ($($name:ident = $file:literal),+ $(,)?) => {
         $(pub(super) static $name: LazyLock<Lua> =
-            LazyLock::new(|| Lua::$new(include_str!(concat!("scripts/", $file))));)+
+            LazyLock::new(|| Lua::new(include_str!(concat!("scripts/", $file))));)+
     };
 }
 
-scripts! { gaining:
+scripts! {
     ACQUIRE = "acquire.lua",
     ACQUIRE_ALL = "acquire_all.lua",
     ROUND = "round.lua",
     RENEW_KEY = "renew_key.lua",
     CONVERT = "convert.lua",
     DETACH = "detach.lua",
-}
-
-scripts! { new:
     RELEASE = "release.lua",
     PUBLISH = "publish.lua",
     READ = "read.lua",

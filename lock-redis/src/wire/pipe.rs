@@ -127,15 +127,16 @@ impl Pipe {
     ///
     /// The client library's error if this connection is broken, or the server may answer soon.
     pub(super) async fn info(&self) -> RedisResult<Info> {
-        match self.send(&Info::question()).await {
+        match self.send(&cmd("INFO")).await {
             Err(error) if error::is_broken(&error) || error::is_passing(&error) => Err(error),
             answer => Ok(answer.map(|info| Info::read(&info)).unwrap_or_default()),
         }
     }
 
-    /// Asks how the server calls this connection. It may be forbidden.
+    /// Asks how the server calls this connection. It may be forbidden; then a late request ends
+    /// with its TTL.
     pub(super) async fn peer(&self) -> Option<ClientId> {
-        self.send(&ClientId::question()).await.ok().as_ref().and_then(ClientId::read)
+        self.send(cmd("CLIENT").arg("INFO")).await.ok().as_ref().and_then(ClientId::read)
     }
 
     /// Lets the server end other connections, if it may be asked to: so no request that is still on
@@ -152,10 +153,5 @@ impl Pipe {
             }
         }
         Ok(())
-    }
-
-    /// Refuses a server at which this user may not wait for replicas.
-    pub(super) async fn may_wait(&self) -> RedisResult<()> {
-        self.send(cmd("WAIT").arg(0).arg(0)).await.map(drop)
     }
 }

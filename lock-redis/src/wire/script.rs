@@ -99,18 +99,11 @@ pub(crate) fn release<'a>(
     request.arg(ticket.text()).arg(leads.then_some(1))
 }
 
-/// An attempt that is removed.
-pub(crate) struct Leaving<'a> {
-    pub(crate) key: &'a Key,
-    pub(crate) ticket: &'a Ticket,
-    pub(crate) leads: bool,
-}
-
-/// Same as [`release`], for many attempts.
-pub(crate) fn release_all<'a>(attempts: &[Leaving<'a>], first: &'a Key) -> Request<'a> {
-    let keys = of_names(attempts.iter().map(|attempt| attempt.key)).chain([first.floor()]);
+/// Same as [`release`], for many attempts, each with whether it leads.
+pub(crate) fn release_all<'a>(attempts: &[(Member<'a>, bool)], first: &'a Key) -> Request<'a> {
+    let keys = of_names(attempts.iter().map(|(member, _)| member.key)).chain([first.floor()]);
     let mut request = with_floor(&RELEASE, first, &keys.collect::<Vec<_>>());
-    for Leaving { ticket, leads, .. } in attempts {
+    for (Member { ticket, .. }, leads) in attempts {
         request = request.arg(ticket.text()).arg(u8::from(*leads));
     }
     request

@@ -50,11 +50,11 @@ fn address(node: &Value, asked: &Address) -> Option<Address> {
     Some(Address::new(host, u16::try_from(*port).ok().filter(|port| *port > 0)?))
 }
 
-/// Reads the address in a redirection, `HOST:PORT`. The host is empty if it is that of the node that
-/// redirects.
-pub(crate) fn target(text: &str, asked: &Address) -> Option<Address> {
+/// Reads the address in a redirection, `HOST:PORT`. The host is empty if it is `asked`, that of the
+/// node that redirects.
+pub(crate) fn target(text: &str, asked: &str) -> Option<Address> {
     let (host, port) = text.rsplit_once(':')?;
-    let host = if host.is_empty() { &asked.host } else { host };
+    let host = if host.is_empty() { asked } else { host };
     Some(Address::new(host, port.parse().ok()?))
 }
 
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(shards[0].primary, Address::new("10.0.0.1", 7));
         assert_eq!(shards[0].replicas, [Address::new("h", 8), Address::new("h", 9)]);
         assert_eq!(read(&range(16384), &asked), None);
-        assert_eq!(target("10.0.0.2:8", &asked), Some(Address::new("10.0.0.2", 8)));
-        assert_eq!(target(":8", &asked), Some(Address::new("h", 8)));
+        assert_eq!(target("10.0.0.2:8", "h"), Some(Address::new("10.0.0.2", 8)));
+        assert_eq!(target(":8", "h"), Some(Address::new("h", 8)));
     }
 }

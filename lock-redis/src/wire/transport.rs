@@ -13,9 +13,6 @@ pub(crate) struct Transport {
     /// TLS or a Unix socket; `None` for plain TCP.
     addr: Option<ConnectionAddr>,
     tcp: TcpSettings,
-    /// What a login says besides user, password and database, which the caller of
-    /// [`info`](Self::info) adds: those of a server are not for its sentinels.
-    pub(crate) login: RedisConnectionInfo,
     /// The options on which a connection is based.
     pub(crate) options: AsyncConnectionConfig,
     /// The same for connections to sentinels: a provider of passwords is not for both.
@@ -29,7 +26,6 @@ impl Transport {
         Self {
             addr: (!plain).then(|| info.addr().clone()),
             tcp: info.tcp_settings().clone(),
-            login: without_secrets(info.redis_settings()),
             ..Self::default()
         }
     }
@@ -74,27 +70,9 @@ impl Transport {
     }
 }
 
-fn without_secrets(login: &RedisConnectionInfo) -> RedisConnectionInfo {
-    let kept = RedisConnectionInfo::default().set_protocol(login.protocol());
-    if login.skip_set_lib_name() { kept.set_skip_set_lib_name() } else { kept }
-}
-
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The client library's settings show the password.
         f.debug_struct("Transport").finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_login_of_a_client_is_not_for_its_sentinels() {
-        let client = redis::Client::open("redis://me:secret@h/2?protocol=resp3").unwrap();
-        let login = Transport::of(client.get_connection_info()).login;
-        assert_eq!((login.username(), login.password(), login.db()), (None, None, 0));
-        assert_eq!(login.protocol(), redis::ProtocolVersion::RESP3);
     }
 }

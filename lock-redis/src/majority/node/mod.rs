@@ -64,7 +64,7 @@ impl Node {
     /// The node with this number in the list, not connected yet.
     pub(super) fn new(address: Address, number: usize, dial: Dial, runs: Arc<Runs>) -> Arc<Self> {
         let (scripts, server) = (script::all(), Server::Fixed(address.clone()));
-        let connector = Connector { dial, server, scripts, channel: None, replicas: 0 };
+        let connector = Connector { dial, server, scripts, channel: None };
         let line = Line::new(connector, Arc::default());
         let (is_probed, debts) = Default::default();
         Arc::new(Self { line, address, number, runs, is_probed, debts })

@@ -4,9 +4,7 @@
 local fence = redis.call('get', KEYS[2])
 local held = redis.pcall('get', KEYS[1])
 -- A key of another type is a foreign client's lock.
-if type(held) == 'table' then
-  return {0, fence or '0', redis.call('pttl', KEYS[1]), ''}
-end
+held = type(held) == 'table' and '' or held
 if held then
   local attempt, ballot = string.match(held, '^(%x+):(%d+):')
   -- A late request of an earlier ballot changes nothing.

@@ -19,13 +19,6 @@ local function seat(lock, base, attempt, ttl, token, version, database, who, val
   announce(lock, database)
 end
 
--- A candidate leads from now on.
-local function elect(lock, base, attempt, ttl, token, kind, text)
-  local database, length = string.match(kind, '^e(%d+)/(%d+)$')
-  seat(lock, base, attempt, ttl, token, 0, database,
-    string.sub(text, 1, length), string.sub(text, length + 1))
-end
-
 -- Announces the end of a leadership in this database, unless the next one was announced.
 local function vacate(lock, base, database)
   if database and redis.call('EXISTS', base .. 'leader') == 0 then

@@ -20,7 +20,9 @@ local function grant(lock, base, attempt, ttl, kind, text)
   local token = next_token(base)
   redis.call('SET', lock, attempt, 'PX', ttl)
   if kind ~= 'x' then
-    elect(lock, base, attempt, ttl, token, kind, text)
+    local database, length = string.match(kind, '^e(%d+)/(%d+)$')
+    seat(lock, base, attempt, ttl, token, 0, database,
+      string.sub(text, 1, length), string.sub(text, length + 1))
   elseif text and text ~= '' then
     redis.call('HSET', base .. 'waiting', 'holder', attempt .. text)
     redis.call('PEXPIRE', base .. 'waiting', 172800000)
