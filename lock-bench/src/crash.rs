@@ -51,7 +51,7 @@ async fn row(
     workload: &Workload,
 ) -> Result<Option<Row>, Failure> {
     let (label, name) = (&store.target.label, contender.name());
-    let what = format!("{label}, {name}, crash");
+    let what = store.target.what(&name, "crash");
     let (mut figures, mut times) = (Figures::default(), Vec::new());
     for _ in 0..stage.options.rounds {
         times.push(round(stage, store, contender, workload));

@@ -49,7 +49,7 @@ pub(crate) async fn rows(stage: &Stage<'_>, workload: &Workload) -> Result<Vec<R
         let label = &store.target.label;
         match row(stage, store.target.scheme, label, workload).await {
             Ok(row) => rows.push(row),
-            Err(failure) => stage.failed(&format!("{label}, distlock, leader"), failure)?,
+            Err(failure) => stage.failed(&store.target.what("distlock", "leader"), failure)?,
         }
     }
     Ok(rows)

@@ -10,7 +10,7 @@ use crate::{
     clock::{SECOND, now},
     compute, cores, crash,
     crew::WARM_UP,
-    exclusion, leader,
+    leader,
     stage::{Stage, Store},
     stand::Stand,
     sweep,
@@ -126,12 +126,13 @@ async fn rows(stage: &Stage<'_>, load: &str, workload: &Workload) -> Result<Vec<
         for round in 0..stage.options.rounds as usize {
             let count = playing.len();
             for place in 0..count {
-                playing[(place + round) % count].round(stage, load, workload).await?;
+                playing[(place + round) % count].round(stage, workload).await?;
             }
         }
         let mut of_store: Vec<Row> = Vec::new();
         for one in playing {
-            let Playing { stand, what, mut row, failed } = one;
+            let Playing { stand, mut row, failed, .. } = one;
+            let what = stand.what();
             if let Err(failure) = stand.close().await {
                 stage.failed(&what, failure)?;
             }
@@ -152,15 +153,15 @@ async fn rows(stage: &Stage<'_>, load: &str, workload: &Workload) -> Result<Vec<
 /// A contender that plays, and what it has shown so far.
 struct Playing<'a> {
     stand: Stand<'a>,
-    /// The store, the contender and the load.
-    what: String,
     row: Row,
+    /// Whether its timeline is part of the report.
+    shows_a_second: bool,
     failed: bool,
 }
 
 /// Connects all contenders of a load.
 async fn ready<'a>(
-    stage: &'a Stage<'_>,
+    stage: &'a Stage<'a>,
     store: &'a Store,
     load: &str,
     workload: &Workload,
@@ -171,9 +172,8 @@ async fn ready<'a>(
     }
     let mut playing = Vec::new();
     for contender in store.who(workload) {
-        let what = format!("{label}, {}, {load}", contender.name());
         let job = stage.job(store, &**contender, workload);
-        match Stand::open(&store.target, contender, &stage.place, job).await {
+        match Stand::open(stage, &store.target, contender, load, job).await {
             Ok(stand) => {
                 let row = Row {
                     store: label.clone(),
@@ -183,42 +183,30 @@ async fn ready<'a>(
                     ratio: None,
                     second: Vec::new(),
                 };
-                playing.push(Playing { stand, what, row, failed: false });
+                let shows_a_second = load == Preset::HotName.name() && row.role.waits();
+                playing.push(Playing { stand, row, shows_a_second, failed: false });
             }
-            Err(failure) => stage.failed(&what, failure)?,
+            Err(failure) => stage.failed(&store.target.what(&contender.name(), load), failure)?,
         }
     }
     Ok(playing)
 }
 
 impl Playing<'_> {
-    async fn round(
-        &mut self,
-        stage: &Stage<'_>,
-        load: &str,
-        workload: &Workload,
-    ) -> Result<(), Failure> {
+    async fn round(&mut self, stage: &Stage<'_>, workload: &Workload) -> Result<(), Failure> {
         if self.failed {
             return Ok(());
         }
-        (stage.progress)(Progress::Begins(load, &self.row.store, &self.row.contender));
         match self.stand.round().await {
             Ok(round) => {
-                if self.row.role.excludes() {
-                    exclusion::check(&self.what, &round.turns, workload)?;
-                }
                 compute::add(&mut self.row.figures, &round, workload);
-                if load == Preset::HotName.name()
-                    && self.row.role.waits()
-                    && self.row.second.is_empty()
-                {
+                if self.shows_a_second && self.row.second.is_empty() {
                     self.row.second = second(&round.turns);
                 }
-                (stage.progress)(Progress::Ended(compute::rate(&round.turns)));
             }
             Err(failure) => {
                 self.failed = true;
-                stage.failed(&self.what, failure)?;
+                stage.failed(&self.stand.what(), failure)?;
             }
         }
         Ok(())

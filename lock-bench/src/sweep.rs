@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    Failure, Options, Preset, Progress, Ratio, Role, Rounds, Sweep, SweepPoint, Workload, compute,
+    Failure, Options, Preset, Ratio, Role, Rounds, Sweep, SweepPoint, Workload, compute,
     contender::Contender,
     counted::{Counted, counters},
     job::Job,
@@ -53,11 +53,12 @@ pub(crate) async fn play(stage: &Stage<'_>) -> Result<Vec<Sweep>, Failure> {
             let label = &store.target.label;
             let mut points = Vec::new();
             for value in values {
-                match point(stage, store, contender, over, *value).await {
+                let name = format!("{over} = {value}");
+                match point(stage, store, contender, (over.as_str(), *value), &name).await {
                     Ok(point) => points.push(point),
                     Err(failure) => {
                         // What the store admits no more of, it admits no more of later either.
-                        let what = format!("{label}, {}, {over} = {value}", contender.name());
+                        let what = store.target.what(&contender.name(), &name);
                         stage.failed(&what, failure)?;
                         break;
                     }
@@ -122,21 +123,18 @@ async fn point(
     stage: &Stage<'_>,
     store: &Store,
     contender: &Arc<dyn Contender>,
-    over: &str,
-    value: f64,
+    (over, value): (&str, f64),
+    name: &str,
 ) -> Result<SweepPoint, Failure> {
     let workload = load(stage.options, over, value);
     let held = if ["held", "ttl"].contains(&over) { workload.workers - 1 } else { 0 };
     let job = stage.job(store, &**contender, &workload);
     let job = Job { held, apart: over == "workers", ..job };
-    let mut stand = Stand::open(&store.target, contender, &stage.place, job).await?;
+    let mut stand = Stand::open(stage, &store.target, contender, name, job).await?;
     let idle_requests = if held > 0 { idle(store).await? } else { None };
     let mut rates = Vec::new();
     for _ in 0..stage.options.rounds {
-        (stage.progress)(Progress::Begins(over, &store.target.label, &contender.name()));
-        let rate = compute::rate(&stand.round().await?.turns);
-        (stage.progress)(Progress::Ended(rate));
-        rates.push(rate);
+        rates.push(compute::rate(&stand.round().await?.turns));
     }
     let memory = stand.memory().filter(|bytes| *bytes > 0).map(|bytes| bytes as f64);
     stand.close().await?;

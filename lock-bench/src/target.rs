@@ -22,6 +22,11 @@ impl Target {
         self.own.as_ref().and_then(AnyStore::server)
     }
 
+    /// A contender on it under a load, in words.
+    pub(crate) fn what(&self, contender: &str, load: &str) -> String {
+        format!("{}, {contender}, {load}", self.label)
+    }
+
     /// Whether it excludes processes.
     pub(crate) fn has_processes(&self) -> bool {
         self.scheme != "memory"
