@@ -124,6 +124,6 @@ pub struct SweepPoint {
     pub rate: f64,
     /// Client memory per held lock in bytes, where two and more are held.
     pub memory: Option<f64>,
-    /// Requests per second while nothing changes, where the server counts.
+    /// Requests per second while nothing changes, of whole TTLs up to 30 s, where the server counts.
     pub idle_requests: Option<f64>,
 }

@@ -17,8 +17,13 @@ const OVER: [&str; 5] = ["names", "workers", "processes", "held", "ttl"];
 const MOST: f64 = 1_000_000.0;
 /// The locks that a sweep of TTLs keeps.
 const KEPT: u32 = 100;
-/// For how long requests are counted while nothing changes: a client renews by then.
-const IDLE: Duration = Duration::from_secs(5);
+/// The TTL of a lock without one of its own.
+const TTL: Duration = Duration::from_secs(15);
+/// By then a new hold has its watches: etcd's driver asks for one per lock that lasts, after 50 ms.
+const SETTLE: Duration = Duration::from_secs(1);
+/// The shortest and the longest time for which requests are counted while nothing changes. It ends
+/// before etcd's driver lists what it holds, which it does once a minute.
+const IDLE: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
 
 /// Refuses a sweep that cannot be played.
 pub(crate) fn check(options: &Options) -> Result<(), Failure> {
@@ -131,7 +136,10 @@ async fn point(
     let job = stage.job(store, &**contender, &workload);
     let job = Job { held, apart: over == "workers", ..job };
     let mut stand = Stand::open(stage, &store.target, contender, name, job).await?;
-    let idle_requests = if held > 0 { idle(store).await? } else { None };
+    let idle_requests = match idle_time(workload.ttl.unwrap_or(TTL)) {
+        Some(time) if held > 0 => idle(store, time).await?,
+        _ => None,
+    };
     let mut rates = Vec::new();
     for _ in 0..stage.options.rounds {
         rates.push(compute::rate(&stand.round().await?.turns));
@@ -142,14 +150,27 @@ async fn point(
     Ok(SweepPoint { value, rate, memory, idle_requests })
 }
 
+/// For how long requests are counted. A client renews at fixed parts of the TTL, so whole TTLs have
+/// the same number of renewals wherever they begin; of a shorter time, it depends on where it begins
+/// whether it has one renewal or none. `None` if one TTL takes too long.
+fn idle_time(ttl: Duration) -> Option<Duration> {
+    let [shortest, longest] = IDLE;
+    let time = ttl.mul_f64((shortest.as_secs_f64() / ttl.as_secs_f64()).ceil());
+    Some(time).filter(|time| *time <= longest)
+}
+
 /// Requests per second while nothing changes. `None` where no server counts.
-async fn idle(store: &Store) -> Result<Option<f64>, Failure> {
+async fn idle(store: &Store, time: Duration) -> Result<Option<f64>, Failure> {
     let target = &store.target;
+    if target.server().is_none() {
+        return Ok(None);
+    }
+    lock_core::Clock::Boot.sleep(SETTLE).await;
     let Some(before) = counters(target.server()).await? else { return Ok(None) };
-    lock_core::Clock::Boot.sleep(IDLE).await;
+    lock_core::Clock::Boot.sleep(time).await;
     let Some(now) = counters(target.server()).await? else { return Ok(None) };
     let counted = Counted::of(target.scheme, Role::Distlock, &now.since(&before));
-    Ok(counted.requests.map(|count| count as f64 / IDLE.as_secs_f64()))
+    Ok(counted.requests.map(|count| count as f64 / time.as_secs_f64()))
 }
 
 #[cfg(test)]
@@ -183,6 +204,15 @@ mod tests {
             assert!(refused.contains(told), "{refused}");
         }
         assert!(check(&of("ttl", &[2.5])).is_ok());
+    }
+
+    #[test]
+    fn requests_at_rest_are_counted_for_whole_ttls() {
+        for (ttl, time) in [(2, Some(6)), (5, Some(5)), (15, Some(15)), (30, Some(30)), (31, None)]
+        {
+            let time = time.map(Duration::from_secs);
+            assert_eq!(idle_time(Duration::from_secs(ttl)), time, "{ttl} s");
+        }
     }
 
     #[test]
