@@ -41,7 +41,7 @@ fn work(job: &str) -> Result<(), Failure> {
 }
 
 async fn serve(job: Job) -> Result<(), Failure> {
-    let contender = all::named(&job.scheme, &job.url, &job.contender).await?;
+    let contender = all::named(&job.scheme, &job.url, &job.contender)?;
     // The first lock brings a session, and whatever else the others share.
     let first = job.held.min(1);
     let others = job.held - first;

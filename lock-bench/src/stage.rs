@@ -43,7 +43,7 @@ impl<'a> Stage<'a> {
             let contenders = if options.alone || target.is_deployment {
                 vec![all::distlock()]
             } else {
-                let (contenders, left_out) = all::of(target.scheme, &target.url).await;
+                let (contenders, left_out) = all::of(target.scheme, &target.url);
                 missing.extend(left_out);
                 contenders
             };

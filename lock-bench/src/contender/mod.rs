@@ -1,7 +1,6 @@
 //! Who is measured: distlock, and what runs beside it.
 
 pub(crate) mod all;
-mod beside;
 mod distlock;
 mod floor;
 mod usual;
