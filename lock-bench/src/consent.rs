@@ -11,7 +11,7 @@ const ANSWERS: f64 = 10_000.0;
 const POLLS: f64 = 100.0;
 /// Connections of a client, and contenders on a store.
 const OF_A_CLIENT: u64 = 4;
-const CONTENDERS: u64 = 4;
+const CONTENDERS: u64 = 5;
 /// Requests of an acquire and a release.
 const OF_A_TURN: f64 = 6.0;
 

@@ -88,9 +88,12 @@ impl Store {
     /// Those who can play a load.
     pub(crate) fn who(&self, workload: &Workload) -> impl Iterator<Item = &Arc<dyn Contender>> {
         let (is_exclusive, herd) = (workload.kind == Kind::Exclusive, workload.herd);
+        let is_hot = workload.names < workload.workers;
         let fits = workload.processes == 1 || self.target.has_processes();
         self.contenders.iter().filter(move |one| match one.role() {
             Role::Distlock => fits,
+            // An order has its price where many want a name.
+            Role::Unordered => fits && is_exclusive && is_hot && !herd,
             role => fits && is_exclusive && (role.waits() || !herd),
         })
     }

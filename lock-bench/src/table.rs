@@ -125,7 +125,7 @@ fn outage(row: &Row) -> Vec<String> {
 fn contender(row: &Row) -> String {
     let name = &row.contender;
     match row.role {
-        Role::Distlock | Role::Usual => name.clone(),
+        Role::Distlock | Role::Unordered | Role::Usual => name.clone(),
         Role::FloorLeast => format!("{name} (floor)"),
         Role::FloorKeys => format!("{name} (floor, same keys)"),
         Role::Imitation => format!("{name} (imitation)"),

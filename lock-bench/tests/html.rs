@@ -93,7 +93,7 @@ async fn every_text_can_be_read_and_nothing_overflows() -> Result<(), Failure> {
 /// only, it has no real results.
 fn repeated(mut report: Report) -> Report {
     let stores = ["memory", "sqlite", "etcd", "redis", "zookeeper", "mysql", "postgres"];
-    let roles = [Role::Distlock, Role::FloorLeast, Role::FloorKeys, Role::Usual];
+    let roles = [Role::Distlock, Role::Unordered, Role::FloorLeast, Role::FloorKeys, Role::Usual];
     let fleet = Section { preset: "hot-fleet".into(), ..report.sections[0].clone() };
     report.sections.push(fleet);
     for section in &mut report.sections {

@@ -18,6 +18,8 @@ use crate::{Failure, Workload};
 pub enum Role {
     /// distlock.
     Distlock,
+    /// distlock in a mode of the store that keeps no order of waiters.
+    Unordered,
     /// The bare client, which sends the least that takes and frees a name. It promises nothing.
     FloorLeast,
     /// The bare client, which touches as many keys as distlock does.
@@ -31,7 +33,7 @@ pub enum Role {
 impl Role {
     /// Whether two holders at once are a fault: floors do not wait, so they take names of their own.
     pub fn excludes(self) -> bool {
-        matches!(self, Self::Distlock | Self::Usual)
+        matches!(self, Self::Distlock | Self::Unordered | Self::Usual)
     }
 
     /// Whether it can wait for a name that another worker holds.

@@ -90,7 +90,7 @@ fn ranked(ours: &Row, faster: &[&Row]) -> String {
         let named = |row: &&Row| format!("{} ({})", row.contender, row.store);
         let names: Vec<_> = faster.iter().map(named).collect();
         let names = names.join(", ");
-        told += &format!(" Faster, by usual ways: {names}; see their turns and their order.");
+        told += &format!(" Faster: {names}; see their turns and their order.");
     }
     told += " A lock is released at once, so the mean is 1 / rate. Half of the hand-overs may take \
         far less than the mean: on etcd, most stay within a process, and the others cross to \
@@ -176,30 +176,24 @@ fn fairness(report: &Report) -> Answer {
         cells.push(count(row.figures.requests.as_ref()));
         cells
     };
-    let ours = rows.iter().find(|row| row.role == Role::Distlock);
-    let other = rows.iter().find(|row| row.role != Role::Distlock);
-    let told = match (ours, other) {
+    let find = |role: Role| rows.iter().find(|row| row.role == role);
+    let told = match (find(Role::Distlock), find(Role::Unordered)) {
         (Some(ours), Some(other)) => {
-            let beside = |preset: &str| {
-                let rows = on_redis(preset);
-                let row = rows.iter().find(|row| row.contender == other.contender);
-                ratio(row.and_then(|row| row.ratio))
-            };
-            let (alone, hot) = (beside("uncontended"), beside("hot-name"));
+            let hot = on_redis("hot-name").into_iter().find(|row| row.role == other.role);
             format!(
-                "distlock serves workers in the order of their requests: {} acquisitions/s, {}. {} \
-                 keeps no order: {} acquisitions/s, {}. This is not the price of order alone: the \
-                 other one runs in another language behind a pipe, and polls. Its rate is {alone} \
-                 times distlock's where nobody waits (uncontended), and {hot} times where tasks of \
-                 one process wait (hot-name).",
+                "distlock serves workers in the order of their requests: {} acquisitions/s, {}. \
+                 With mode=simple it has no queue, and waiters poll: {} acquisitions/s, {}. That \
+                 is {} times the rate with an order, and {} times where the tasks of one process \
+                 wait (hot-name).",
                 count(Some(&ours.figures.rate)),
                 order(ours),
-                other.contender,
                 count(Some(&other.figures.rate)),
                 order(other),
+                ratio(other.ratio),
+                ratio(hot.and_then(|row| row.ratio)),
             )
         }
-        _ => "This run does not say it: it has no usual way beside distlock on Redis.".into(),
+        _ => "This run does not say it: it has no mode=simple beside distlock on Redis.".into(),
     };
     let heading = "store, contender, what it is, acquisitions/s, x distlock, hand-over 50 %, \
         least and most turns, out of order, requests";

@@ -44,6 +44,7 @@ pub(super) fn dash() -> String {
 pub(super) fn role(role: Role) -> &'static str {
     match role {
         Role::Distlock => "distlock",
+        Role::Unordered => "distlock without order",
         Role::FloorLeast => "floor: the least",
         Role::FloorKeys => "floor: same keys",
         Role::Usual => "usual way",
