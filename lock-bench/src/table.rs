@@ -3,7 +3,9 @@
 use comfy_table::{CellAlignment, ColumnConstraint, Table, Width, presets};
 use lock_core::duration;
 
-use crate::{Ratio, Report, Role, Rounds, Row, Section, Sweep, Workload, number::shown};
+use crate::{
+    Ratio, Report, Role, Rounds, Row, Section, Sweep, Workload, html::own_cost, number::shown,
+};
 
 const WIDTH: u16 = 80;
 /// Blanks between two columns.
@@ -47,6 +49,7 @@ const LEGEND: &str = "Each figure is the median of the rounds. `per s` counts ac
 /// The report as text: per section its load and two tables, then how it was measured.
 pub fn table(report: &Report) -> String {
     let mut parts: Vec<_> = report.sections.iter().map(section).collect();
+    parts.extend(own_cost(report).map(|told| prose(&told)));
     parts.extend(report.sweeps.iter().map(sweep));
     parts.push(prose(LEGEND));
     parts.push(circumstances(report));

@@ -23,8 +23,8 @@ pub(crate) struct Answer {
     pub(crate) table: Table,
 }
 
-pub(crate) fn answers(report: &Report) -> [Answer; 3] {
-    [fastest(report), fleet(report), fairness(report)]
+pub(crate) fn answers(report: &Report) -> [Answer; 4] {
+    [fastest(report), fleet(report), fairness(report), own(report)]
 }
 
 pub(super) fn cards(report: &Report) -> Markup {
@@ -199,6 +199,44 @@ fn fairness(report: &Report) -> Answer {
         least and most turns, out of order, requests";
     let table = Table::new(heading, rows.iter().map(line));
     Answer { question: "What does fairness cost on Redis?", told, table }
+}
+
+/// What distlock costs where no request is sent, in words. `None` without such a load.
+pub(crate) fn own_cost(report: &Report) -> Option<String> {
+    let rows = in_memory(report);
+    let nanos = |row: &&Row| 1000.0 * mean(row);
+    let ours = nanos(rows.iter().find(|row| row.role == Role::Distlock)?);
+    let bare = rows.iter().find(|row| row.role == Role::Usual)?;
+    let least = nanos(bare);
+    Some(format!(
+        "In memory no request is sent: an acquire and its release take {} ns with distlock, and {} \
+         ns with {}, both with four looks at the clock. The other {} ns are lock-core's and \
+         lock-memory's own work.",
+        number(ours),
+        number(least),
+        bare.contender,
+        number(ours - least),
+    ))
+}
+
+fn in_memory(report: &Report) -> Vec<&Row> {
+    let mut rows = waiting(report, "uncontended");
+    rows.retain(|row| row.store == "memory");
+    rows
+}
+
+fn own(report: &Report) -> Answer {
+    let line = |row: &&Row| {
+        let mut cells = named(row);
+        cells.extend([number(1000.0 * mean(row)), time(Some(&row.figures.client_cpu))]);
+        cells
+    };
+    let told = own_cost(report).unwrap_or_else(|| {
+        "This run does not say it: it has no preset uncontended in memory.".into()
+    });
+    let heading = "store, contender, what it is, ns for both, client CPU";
+    let table = Table::new(heading, in_memory(report).iter().map(line));
+    Answer { question: "What do an acquire and a release cost without a store?", told, table }
 }
 
 fn order(row: &Row) -> String {
