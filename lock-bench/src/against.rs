@@ -181,9 +181,7 @@ fn interval(rounds: &Rounds) -> Option<Ratio> {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeMap, time::Duration};
-
-    use lock_report::Machine;
+    use std::time::Duration;
 
     use super::*;
     use crate::{Preset, Quantiles};
@@ -207,8 +205,7 @@ mod tests {
         let acquire = Quantiles { p50: noise.rounds(time, count), ..Quantiles::default() };
         let figures =
             Figures { rate: noise.rounds(1e6 / time, count), acquire, ..Figures::default() };
-        let contender = format!("{role:?}");
-        Row { store: "redis".into(), contender, role, figures, ratio: None, second: Vec::new() }
+        Row::new("redis", format!("{role:?}"), role, figures)
     }
 
     /// A run in which distlock takes this many microseconds, and the floor half as many on a machine
@@ -224,18 +221,7 @@ mod tests {
             workload: Preset::Uncontended.workload(Duration::from_secs(1)),
             rows,
         };
-        Report {
-            format: Report::FORMAT,
-            started: String::new(),
-            took: 1.0,
-            command: String::new(),
-            machine: Machine::default(),
-            versions: BTreeMap::new(),
-            method: Vec::new(),
-            missing: Vec::new(),
-            sections: vec![section],
-            sweeps: Vec::new(),
-        }
+        Report { sections: vec![section], ..Report::default() }
     }
 
     /// The changes of 100 pairs of runs.

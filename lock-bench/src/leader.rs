@@ -79,14 +79,7 @@ async fn row(
         nodes.mend(leader).await?;
     }
     way.run(asking.client.close()).await??;
-    Ok(Row {
-        store: label.to_owned(),
-        contender: "distlock".to_owned(),
-        role: Role::Distlock,
-        figures,
-        ratio: None,
-        second: Vec::new(),
-    })
+    Ok(Row::new(label, "distlock".to_owned(), Role::Distlock, figures))
 }
 
 /// Redis needs no network: its nodes are on 127.0.0.1.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Figures, Preset, Role, Rounds, Workload};
 
 /// All figures of a run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// The version of this format.
     pub format: u32,
@@ -72,6 +72,13 @@ pub struct Row {
     pub ratio: Option<Ratio>,
     /// One second of hand-overs, for the timeline: of distlock and the usual way under `hot-name`.
     pub second: Vec<crate::Turn>,
+}
+
+impl Row {
+    pub(crate) fn new(store: &str, contender: String, role: Role, figures: Figures) -> Self {
+        let (store, second) = (store.to_owned(), Vec::new());
+        Self { store, contender, role, figures, ratio: None, second }
+    }
 }
 
 /// A ratio with an interval: the median, the least and the greatest of the rounds.

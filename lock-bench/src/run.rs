@@ -6,7 +6,7 @@ use lock_core::wall_clock;
 use lock_report::{Machine, versions};
 
 use crate::{
-    Failure, Figures, Options, Preset, Progress, Ratio, Report, Role, Row, Section, Turn, Workload,
+    Failure, Figures, Options, Preset, Progress, Report, Row, Section, Turn, Workload,
     clock::{SECOND, now},
     compute, cores, crash,
     crew::WARM_UP,
@@ -38,11 +38,12 @@ pub async fn run(
     progress(Progress::Rounds(rounds(&stage, &loads)));
     let mut sections = Vec::new();
     for (preset, workload) in loads {
-        let rows = match preset {
+        let mut rows = match preset {
             Some(Preset::Crash) => crash::rows(&stage, &workload).await?,
             Some(Preset::Leader) => leader::rows(&stage, &workload).await?,
             _ => rows(&stage, preset.map_or("custom", Preset::name), &workload).await?,
         };
+        compute::set_ratios(&mut rows);
         let models = preset.map_or("A load by hand.", Preset::models).to_owned();
         let preset = preset.map_or("custom", Preset::name).to_owned();
         sections.push(Section { preset, models, workload, rows });
@@ -129,23 +130,13 @@ async fn rows(stage: &Stage<'_>, load: &str, workload: &Workload) -> Result<Vec<
                 playing[(place + round) % count].round(stage, workload).await?;
             }
         }
-        let mut of_store: Vec<Row> = Vec::new();
-        for one in playing {
-            let Playing { stand, mut row, failed, .. } = one;
+        for Playing { stand, row, failed, .. } in playing {
             let what = stand.what();
             if let Err(failure) = stand.close().await {
                 stage.failed(&what, failure)?;
             }
-            if failed {
-                continue;
-            }
-            let ours = of_store.first().filter(|first| first.role == Role::Distlock);
-            row.ratio = ours.filter(|_| row.role != Role::Distlock).and_then(|ours| {
-                Ratio::of(&compute::quotients(&row.figures.rate, &ours.figures.rate))
-            });
-            of_store.push(row);
+            rows.extend((!failed).then_some(row));
         }
-        rows.extend(of_store);
     }
     Ok(rows)
 }
@@ -175,14 +166,8 @@ async fn ready<'a>(
         let job = stage.job(store, &**contender, workload);
         match Stand::open(stage, &store.target, contender, load, job).await {
             Ok(stand) => {
-                let row = Row {
-                    store: label.clone(),
-                    contender: contender.name(),
-                    role: contender.role(),
-                    figures: Figures::default(),
-                    ratio: None,
-                    second: Vec::new(),
-                };
+                let (name, role) = (contender.name(), contender.role());
+                let row = Row::new(label, name, role, Figures::default());
                 let shows_a_second = load == Preset::HotName.name() && row.role.waits();
                 playing.push(Playing { stand, row, shows_a_second, failed: false });
             }

@@ -178,17 +178,7 @@ mod tests {
     use super::*;
 
     fn of(over: &str, values: &[f64]) -> Options {
-        Options {
-            stores: Vec::new(),
-            lab: false,
-            presets: Vec::new(),
-            custom: None,
-            seconds: Duration::from_secs(1),
-            rounds: 3,
-            sweep: Some((over.to_owned(), values.to_vec())),
-            alone: false,
-            command: String::new(),
-        }
+        Options { sweep: Some((over.to_owned(), values.to_vec())), ..Options::default() }
     }
 
     #[test]

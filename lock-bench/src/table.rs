@@ -221,9 +221,7 @@ fn unknown() -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeMap, time::Duration};
-
-    use lock_report::Machine;
+    use std::time::Duration;
 
     use super::*;
     use crate::{Fairness, Figures, Preset, Quantiles, SweepPoint};
@@ -254,9 +252,8 @@ mod tests {
             client_cpu: rounds(value),
             ..Figures::default()
         };
-        let ratio = Some(Ratio { median: value, low: value * 0.9, high: value * 1.1 });
-        let (store, contender) = (store.into(), contender.into());
-        Row { store, contender, role, figures, ratio, second: Vec::new() }
+        let ratio = Ratio::of(&rounds(value));
+        Row { ratio, ..Row::new(store, contender.into(), role, figures) }
     }
 
     fn report(rows: Vec<Row>, text: &str) -> Report {
@@ -276,16 +273,12 @@ mod tests {
             exponent: Some(0.98),
         };
         Report {
-            format: Report::FORMAT,
-            started: String::new(),
-            took: 12.3,
             command: text.into(),
-            machine: Machine::default(),
-            versions: BTreeMap::new(),
             method: vec![text.into()],
             missing: vec![text.into()],
             sections: vec![section],
             sweeps: vec![sweep],
+            ..Report::default()
         }
     }
 

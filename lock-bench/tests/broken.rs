@@ -11,14 +11,12 @@ async fn measured(name: &str) -> Result<Report, Failure> {
     load.hold = Duration::from_millis(2);
     let options = Options {
         stores: vec![format!("memory:{name}")],
-        lab: false,
-        presets: Vec::new(),
         seconds: load.seconds,
         custom: Some(load),
         rounds: 3,
         sweep: Some(("workers".into(), vec![16.0])),
         alone: true,
-        command: String::new(),
+        ..Options::default()
     };
     run(&options, &|_| {}).await
 }

@@ -10,14 +10,12 @@ use lock_report::browser::{self, Browser};
 pub async fn played() -> Result<Report, Failure> {
     let options = Options {
         stores: vec!["memory:".into()],
-        lab: false,
         presets: vec![Preset::HotName, Preset::Herd],
-        custom: None,
         seconds: Duration::from_millis(200),
         rounds: 3,
         sweep: Some(("names".into(), vec![1.0, 8.0])),
-        alone: false,
         command: "distlock bench --store memory:".into(),
+        ..Options::default()
     };
     run(&options, &|_| {}).await
 }
