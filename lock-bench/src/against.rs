@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::{Figures, Ratio, Report, Role, Rounds, Row, Section, number::shown};
+use lock_report::number;
+
+use crate::{Figures, Ratio, Report, Role, Rounds, Row, Section};
 
 /// A figure beside its floor, which shares the machine's moods: it changes by 10 %.
 const BESIDE_A_FLOOR: f64 = 1.10;
@@ -36,7 +38,7 @@ pub struct Change {
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let said = |ratio: &Ratio| {
-            let [median, low, high] = [ratio.median, ratio.low, ratio.high].map(shown);
+            let [median, low, high] = [ratio.median, ratio.low, ratio.high].map(number);
             format!("{median} ({low} to {high})")
         };
         let (before, now) = (said(&self.before), said(&self.now));

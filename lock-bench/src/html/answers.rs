@@ -3,11 +3,15 @@
 use lock_report::number;
 use maud::{Markup, html};
 
-use crate::{Report, Role, Row, Section, contender::MOST_APART};
-
-use super::{
-    table::{Table, evenness},
-    words::{count, dash, median, micros, ratio, role, tasks, time},
+use super::table::Table;
+use crate::{
+    Report, Role, Row, Section,
+    columns::{
+        CLIENT_CPU, CONNECTED, CONTENDER, Column, HANDOVER, HANDOVER99, ORDER, P50, RATE, RATIO,
+        REQUESTS, ROLE, SLOWEST, STORE, TURNS, WAKES,
+    },
+    contender::MOST_APART,
+    words::{count, dash, median, micros, ratio, tasks},
 };
 
 /// The size of the fleet that is asked about.
@@ -47,10 +51,6 @@ fn waiting<'a>(report: &'a Report, preset: &str) -> Vec<&'a Row> {
     rows.iter().filter(|row| row.role.waits()).collect()
 }
 
-fn named(row: &Row) -> Vec<String> {
-    vec![row.store.clone(), row.contender.clone(), role(row.role).into()]
-}
-
 /// The mean time from a grant to the next one in microseconds: of locks that are released at once,
 /// the mean hand-over.
 fn mean(row: &Row) -> f64 {
@@ -61,21 +61,13 @@ fn fastest(report: &Report) -> Answer {
     let mut rows = waiting(report, "hot-fleet");
     rows.retain(|row| row.figures.handover.is_some());
     rows.sort_by(|a, b| mean(a).total_cmp(&mean(b)));
-    let line = |row: &&Row| {
-        let times = row.figures.handover.as_ref();
-        let mut cells = named(row);
-        cells.extend([count(Some(&row.figures.rate)), micros(mean(row))]);
-        cells.extend([time(times.map(|times| &times.p50)), time(times.map(|times| &times.p99))]);
-        cells.extend(evenness(row));
-        cells
-    };
     let told = match rows.iter().position(|row| row.role == Role::Distlock) {
         Some(place) => ranked(rows[place], &rows[..place]),
         None => "This run does not say it: it has no hand-over of the preset hot-fleet.".into(),
     };
-    let heading = "store, contender, what it is, acquisitions/s, mean (1 / rate), hand-over 50 %, \
-        99 %, least and most turns, out of order";
-    let table = Table::new(heading, rows.iter().map(line));
+    let mean: Column = ("mean (1 / rate)", |row| micros(mean(row)));
+    let columns = [STORE, CONTENDER, ROLE, RATE, mean, HANDOVER, HANDOVER99, TURNS, ORDER];
+    let table = Table::of(&columns, rows);
     Answer { question: "Which store hands over fastest between processes?", told, table }
 }
 
@@ -100,23 +92,6 @@ fn ranked(ours: &Row, faster: &[&Row]) -> String {
 }
 
 fn fleet(report: &Report) -> Answer {
-    let rows = waiting(report, "herd");
-    let line = |row: &&Row| {
-        let figures = &row.figures;
-        let requests = figures.requests.as_ref();
-        let of_all = requests.and_then(median).map(|requests| number(requests * FLEET));
-        let mut cells = named(row);
-        cells.extend([
-            time(Some(&figures.acquire.p50)),
-            time(Some(&figures.acquire.max)),
-            count(figures.connections.as_ref()),
-            count(requests),
-            count(figures.wakes.as_ref()),
-            time(Some(&figures.client_cpu)),
-            of_all.unwrap_or_else(dash),
-        ]);
-        cells
-    };
     let swept = swept(report);
     let growth = if swept.is_empty() { "" } else { ", which the sweep over workers checks" };
     let told = match section(report, "herd") {
@@ -130,10 +105,22 @@ fn fleet(report: &Report) -> Answer {
         ),
         None => format!("This run does not say it: it has no preset herd.{swept}"),
     };
-    let heading = "store, contender, what it is, until half have had it, until the last has, \
-        connections of all, requests per waiter, wakes per waiter, client CPU per waiter, \
-        requests of 300 (extrapolated)";
-    let table = Table::new(heading, rows.iter().map(line));
+    let columns: [Column; 10] = [
+        STORE,
+        CONTENDER,
+        ROLE,
+        ("until half have had it", P50.1),
+        ("until the last has", SLOWEST.1),
+        ("connections of all", CONNECTED.1),
+        ("requests per waiter", REQUESTS.1),
+        ("wakes per waiter", WAKES.1),
+        ("client CPU per waiter", CLIENT_CPU.1),
+        ("requests of 300 (extrapolated)", |row| {
+            let requests = row.figures.requests.as_ref().and_then(median);
+            requests.map_or_else(dash, |requests| number(requests * FLEET))
+        }),
+    ];
+    let table = Table::of(&columns, waiting(report, "herd"));
     Answer { question: "What does a fleet of 300 waiters cost?", told, table }
 }
 
@@ -165,17 +152,6 @@ fn fairness(report: &Report) -> Answer {
     };
     let fleet = on_redis("hot-fleet");
     let rows = if fleet.len() > 1 { fleet } else { on_redis("hot-name") };
-    let line = |row: &&Row| {
-        let times = row.figures.handover.as_ref();
-        let mut cells = named(row);
-        let own = row.role == Role::Distlock;
-        let rates = [count(Some(&row.figures.rate)), ratio(row.ratio.filter(|_| !own))];
-        cells.extend(rates);
-        cells.push(time(times.map(|times| &times.p50)));
-        cells.extend(evenness(row));
-        cells.push(count(row.figures.requests.as_ref()));
-        cells
-    };
     let find = |role: Role| rows.iter().find(|row| row.role == role);
     let told = match (find(Role::Distlock), find(Role::Unordered)) {
         (Some(ours), Some(other)) => {
@@ -195,9 +171,8 @@ fn fairness(report: &Report) -> Answer {
         }
         _ => "This run does not say it: it has no mode=simple beside distlock on Redis.".into(),
     };
-    let heading = "store, contender, what it is, acquisitions/s, x distlock, hand-over 50 %, \
-        least and most turns, out of order, requests";
-    let table = Table::new(heading, rows.iter().map(line));
+    let columns = [STORE, CONTENDER, ROLE, RATE, RATIO, HANDOVER, TURNS, ORDER, REQUESTS];
+    let table = Table::of(&columns, rows);
     Answer { question: "What does fairness cost on Redis?", told, table }
 }
 
@@ -226,20 +201,16 @@ fn in_memory(report: &Report) -> Vec<&Row> {
 }
 
 fn own(report: &Report) -> Answer {
-    let line = |row: &&Row| {
-        let mut cells = named(row);
-        cells.extend([number(1000.0 * mean(row)), time(Some(&row.figures.client_cpu))]);
-        cells
-    };
     let told = own_cost(report).unwrap_or_else(|| {
         "This run does not say it: it has no preset uncontended in memory.".into()
     });
-    let heading = "store, contender, what it is, ns for both, client CPU";
-    let table = Table::new(heading, in_memory(report).iter().map(line));
+    let nanos: Column = ("ns for both", |row| number(1000.0 * mean(row)));
+    let columns = [STORE, CONTENDER, ROLE, nanos, CLIENT_CPU];
+    let table = Table::of(&columns, in_memory(report));
     Answer { question: "What do an acquire and a release cost without a store?", told, table }
 }
 
 fn order(row: &Row) -> String {
-    let [turns, out_of_order] = evenness(row);
+    let (turns, out_of_order) = ((TURNS.1)(row), (ORDER.1)(row));
     format!("{turns} of an even share per worker, {out_of_order} of grants out of order")
 }

@@ -5,18 +5,16 @@ mod belief;
 mod plots;
 mod sweeps;
 mod table;
-mod words;
 
 use lock_report::{command, origin, page, section};
 use maud::{Markup, html};
 
-use crate::{Report, Section};
+use crate::{Report, Section, words::load};
 
 pub(crate) use self::{
     answers::{answers, own_cost},
     belief::beliefs,
     table::summary,
-    words::load,
 };
 
 const TITLE: &str = "Distributed locks: what they cost";
