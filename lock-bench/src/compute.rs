@@ -184,10 +184,8 @@ mod tests {
 
     /// A turn of an exclusive lock that is held for 5.
     fn turn(worker: u32, asked: u64, granted: u64) -> Turn {
-        let (releasing, released) = (granted + 5, granted + 6);
-        let token = None;
-        let (name, shared, scheduled) = (0, false, asked);
-        Turn { worker, name, shared, scheduled, asked, granted, releasing, released, token }
+        let (scheduled, releasing, released) = (asked, granted + 5, granted + 6);
+        Turn { worker, scheduled, asked, granted, releasing, released, ..Turn::default() }
     }
 
     fn refs(turns: &[Turn]) -> Vec<&Turn> {

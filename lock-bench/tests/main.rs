@@ -1,4 +1,4 @@
-//! The report as a page, the documents that are made of it, and what a broken lock comes to.
+//! The report as a page, the documents that are made of it, and broken locks and stores.
 
 mod broken;
 mod docs;
