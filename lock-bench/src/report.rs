@@ -53,7 +53,7 @@ pub struct Section {
 impl Section {
     /// Whether its rows have the time from a kill to the next grant, and nothing else.
     pub(crate) fn is_outage(&self) -> bool {
-        self.preset.parse::<Preset>().is_ok_and(Preset::needs_lab)
+        Preset::of_name(&self.preset).is_some_and(Preset::needs_lab)
     }
 }
 

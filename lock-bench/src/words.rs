@@ -92,8 +92,8 @@ pub(crate) fn tasks(workload: &Workload) -> String {
 /// The load in words, with the rounds.
 pub(crate) fn load(section: &Section) -> String {
     let count = section.rows.first().map_or(0, |row| row.figures.rate.0.len());
-    match section.preset.parse::<Preset>() {
-        Ok(Preset::Crash) => {
+    match Preset::of_name(&section.preset) {
+        Some(Preset::Crash) => {
             let ttl = section.workload.ttl.map_or_else(dash, |ttl| shown(ttl).to_string());
             format!(
                 "One process holds a lock with a TTL of {ttl}, and another one waits. Half a \
@@ -102,7 +102,7 @@ pub(crate) fn load(section: &Section) -> String {
                  process is free at once."
             )
         }
-        Ok(Preset::Leader) => format!(
+        Some(Preset::Leader) => format!(
             "A client asks for a lock that nobody holds, from the kill until it is granted; \
              {count} rounds. The time has the election of another leader in it, and no TTL of a \
              lock."
