@@ -12,7 +12,6 @@ pub(super) const USUAL: Distlock = Distlock { name: "distlock", role: Role::Dist
 pub(super) const SIMPLE: Distlock =
     Distlock { name: "distlock, mode=simple", role: Role::Unordered, option: "mode=simple" };
 
-#[derive(Clone, Copy)]
 pub(super) struct Distlock {
     pub(super) name: &'static str,
     role: Role,
