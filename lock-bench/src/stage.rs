@@ -55,10 +55,20 @@ impl<'a> Stage<'a> {
         Ok(Self { options, progress, place, stores, run, loads, missing })
     }
 
-    /// The job of one contender: its names are new.
+    /// The job of all workers of one contender: its names are new.
     pub(crate) fn job(&self, store: &Store, by: &dyn Contender, workload: &Workload) -> Job {
         let load = self.loads.fetch_add(1, Ordering::Relaxed);
-        Job::of(&store.target, by, format!("{}/{load}/", self.run), workload)
+        Job {
+            scheme: store.target.scheme.to_owned(),
+            url: store.target.url.clone(),
+            contender: by.name(),
+            waits: by.role().waits(),
+            prefix: format!("{}/{load}/", self.run),
+            workload: workload.clone(),
+            workers: 0..workload.workers,
+            apart: false,
+            held: 0,
+        }
     }
 
     /// Takes down that a part of the report is missing.
