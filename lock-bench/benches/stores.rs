@@ -19,12 +19,10 @@ fn main() -> ExitCode {
         stores,
         lab: true,
         presets: vec![Preset::Uncontended, Preset::ManyNames, Preset::HotName],
-        custom: None,
         seconds: Duration::from_secs(2),
         rounds: 5,
-        sweep: None,
-        alone: false,
         command: command.trim_end().trim_end_matches(" --").to_owned(),
+        ..Options::default()
     };
     let report = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime.block_on(run(&options, &show)),

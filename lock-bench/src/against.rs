@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::{Figures, Ratio, Report, Role, Rounds, Row, Section, number::shown};
+use lock_report::number;
+
+use crate::{Figures, Ratio, Report, Role, Rounds, Section};
 
 /// A figure beside its floor, which shares the machine's moods: it changes by 10 %.
 const BESIDE_A_FLOOR: f64 = 1.10;
@@ -36,7 +38,7 @@ pub struct Change {
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let said = |ratio: &Ratio| {
-            let [median, low, high] = [ratio.median, ratio.low, ratio.high].map(shown);
+            let [median, low, high] = [ratio.median, ratio.low, ratio.high].map(number);
             format!("{median} ({low} to {high})")
         };
         let (before, now) = (said(&self.before), said(&self.now));
@@ -49,31 +51,23 @@ impl fmt::Display for Change {
 struct Figure {
     name: &'static str,
     of: fn(&Figures) -> Option<&Rounds>,
-    more_is_better: bool,
-    /// Whether its measure is the floor's figure of the same round, where both runs have a floor:
-    /// then a slower machine is no regression. All others are compared on the same machine alone.
-    beside_floor: bool,
+    /// More is better, and its measure is the floor's rate of the same round, where both runs have a
+    /// floor: then a slower machine is no regression. Times count by themselves on the same machine:
+    /// a slower network slows the floor as well.
+    is_rate: bool,
 }
 
-/// Times count by themselves on the same machine: a slower network slows the floor as well.
 static FIGURES: [Figure; 3] = [
-    Figure {
-        name: "acquisitions per second",
-        of: |figures| Some(&figures.rate),
-        more_is_better: true,
-        beside_floor: true,
-    },
+    Figure { name: "acquisitions per second", of: |figures| Some(&figures.rate), is_rate: true },
     Figure {
         name: "µs to acquire (p50)",
         of: |figures| Some(&figures.acquire.p50),
-        more_is_better: false,
-        beside_floor: false,
+        is_rate: false,
     },
     Figure {
         name: "µs to hand over (p50)",
         of: |figures| figures.handover.as_ref().map(|times| &times.p50),
-        more_is_better: false,
-        beside_floor: false,
+        is_rate: false,
     },
 ];
 
@@ -84,17 +78,14 @@ pub fn against(before: &Report, now: &Report) -> Comparison {
     let same_machine = before.machine == now.machine;
     let mut found = Comparison::default();
     for section in &now.sections {
-        let Some(old) = before.sections.iter().find(|old| is_same_load(old, section)) else {
-            continue;
-        };
+        let old = before.sections.iter().find(|old| is_same_load(old, section));
+        let Some(sections) = old.map(|old| [old, section]) else { continue };
         for row in section.rows.iter().filter(|row| row.role == Role::Distlock) {
-            let pair = Pair::of((old, section), row);
-            let pairs = pair.iter().flat_map(|pair| {
-                FIGURES.iter().filter_map(move |figure| pair.compare(figure, same_machine))
-            });
-            for change in pairs {
+            for figure in &FIGURES {
+                let Some(pair) = pair(figure, sections, &row.store, same_machine) else { continue };
+                let what = format!("{} on {}: {}", section.preset, row.store, figure.name);
                 found.compared += 1;
-                found.changes.extend(change.map(|change| named(change, section, row)));
+                found.changes.extend(change(what, figure, &pair));
             }
         }
     }
@@ -108,59 +99,49 @@ fn is_same_load(old: &Section, new: &Section) -> bool {
     old.preset == new.preset && load == new.workload
 }
 
-fn named(change: Change, section: &Section, row: &Row) -> Change {
-    Change { what: format!("{} on {}: {}", section.preset, row.store, change.what), ..change }
+/// The rounds of a figure in both runs.
+struct Pair {
+    old: Rounds,
+    new: Rounds,
+    /// They are parts of the floor's in the same rounds.
+    beside_floor: bool,
 }
 
-/// A row of both runs, and the floor beside it.
-struct Pair<'a> {
-    rows: (&'a Row, &'a Row),
-    floors: Option<(&'a Row, &'a Row)>,
-}
-
-impl<'a> Pair<'a> {
-    fn of((old, new): (&'a Section, &'a Section), row: &'a Row) -> Option<Self> {
-        let find = |section: &'a Section, role| {
-            section.rows.iter().find(|other| other.store == row.store && other.role == role)
+/// `None` if the figure cannot be compared.
+fn pair(figure: &Figure, sections: [&Section; 2], store: &str, same_machine: bool) -> Option<Pair> {
+    let of = |role: Role| {
+        let rounds = |section: &Section| {
+            let row = section.rows.iter().find(|row| row.store == store && row.role == role)?;
+            (figure.of)(&row.figures).cloned().filter(|rounds| !rounds.0.is_empty())
         };
-        let floors = find(old, Role::FloorLeast).zip(find(new, Role::FloorLeast));
-        Some(Self { rows: (find(old, Role::Distlock)?, row), floors })
-    }
-
-    /// `None` if the figure cannot be compared, `Some(None)` if it has not changed.
-    fn compare(&self, figure: &Figure, same_machine: bool) -> Option<Option<Change>> {
-        let floors = self.floors.filter(|_| figure.beside_floor || !same_machine);
-        let (old, new) = match floors {
-            Some((old, new)) => {
-                (beside(figure, self.rows.0, old)?, beside(figure, self.rows.1, new)?)
-            }
-            None if same_machine => (
-                (figure.of)(&self.rows.0.figures)?.clone(),
-                (figure.of)(&self.rows.1.figures)?.clone(),
-            ),
-            None => return None,
-        };
-        let (least, unit) = match floors {
-            Some(_) => (BESIDE_A_FLOOR, ", as a part of the floor's"),
-            None => (BY_ITSELF, ""),
-        };
-        let (before, now) = (Ratio::of(&old)?, Ratio::of(&new)?);
-        let is_more = now.median > before.median;
-        let change = Change {
-            what: format!("{}{unit}", figure.name),
-            before,
-            now,
-            regression: is_more != figure.more_is_better,
-        };
-        Some(is_beyond_noise(&old, &new, least).then_some(change))
+        let [old, new] = sections.map(rounds);
+        old.zip(new)
+    };
+    let (old, new) = of(Role::Distlock)?;
+    match of(Role::FloorLeast).filter(|_| figure.is_rate || !same_machine) {
+        Some(floors) => {
+            let (old, new) = (parts(&old, &floors.0), parts(&new, &floors.1));
+            Some(Pair { old, new, beside_floor: true })
+        }
+        None => same_machine.then_some(Pair { old, new, beside_floor: false }),
     }
 }
 
-/// A figure as a part of the floor's in the same rounds.
-fn beside(figure: &Figure, row: &Row, floor: &Row) -> Option<Rounds> {
-    let (own, floor) = ((figure.of)(&row.figures)?, (figure.of)(&floor.figures)?);
+fn parts(own: &Rounds, floor: &Rounds) -> Rounds {
     let parts = own.0.iter().zip(&floor.0).map(|(own, floor)| own / floor);
-    Some(Rounds(parts.filter(|part| part.is_finite()).collect()))
+    Rounds(parts.filter(|part| part.is_finite()).collect())
+}
+
+/// `None` if it has not changed beyond noise.
+fn change(what: String, figure: &Figure, Pair { old, new, beside_floor }: &Pair) -> Option<Change> {
+    let (least, unit) = match beside_floor {
+        true => (BESIDE_A_FLOOR, ", as a part of the floor's"),
+        false => (BY_ITSELF, ""),
+    };
+    let (before, now) = (Ratio::of(old)?, Ratio::of(new)?);
+    let regression = (now.median > before.median) != figure.is_rate;
+    let change = Change { what: what + unit, before, now, regression };
+    is_beyond_noise(old, new, least).then_some(change)
 }
 
 fn is_beyond_noise(old: &Rounds, new: &Rounds, least: f64) -> bool {
@@ -181,12 +162,10 @@ fn interval(rounds: &Rounds) -> Option<Ratio> {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeMap, time::Duration};
-
-    use lock_report::Machine;
+    use std::time::Duration;
 
     use super::*;
-    use crate::{Preset, Quantiles};
+    use crate::{Preset, Quantiles, Row};
 
     /// A generator of numbers from 0 to 1: the same each time.
     struct Noise(u64);
@@ -207,8 +186,7 @@ mod tests {
         let acquire = Quantiles { p50: noise.rounds(time, count), ..Quantiles::default() };
         let figures =
             Figures { rate: noise.rounds(1e6 / time, count), acquire, ..Figures::default() };
-        let contender = format!("{role:?}");
-        Row { store: "redis".into(), contender, role, figures, ratio: None, second: Vec::new() }
+        Row::new("redis", format!("{role:?}"), role, figures)
     }
 
     /// A run in which distlock takes this many microseconds, and the floor half as many on a machine
@@ -224,18 +202,7 @@ mod tests {
             workload: Preset::Uncontended.workload(Duration::from_secs(1)),
             rows,
         };
-        Report {
-            format: Report::FORMAT,
-            started: String::new(),
-            took: 1.0,
-            command: String::new(),
-            machine: Machine::default(),
-            versions: BTreeMap::new(),
-            method: Vec::new(),
-            missing: Vec::new(),
-            sections: vec![section],
-            sweeps: Vec::new(),
-        }
+        Report { sections: vec![section], ..Report::default() }
     }
 
     /// The changes of 100 pairs of runs.

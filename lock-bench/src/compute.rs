@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 
 use crate::{
-    Fairness, Figures, Kind, Quantiles, Rounds, Turn, Workload, clock::SECOND, round::Round,
+    Fairness, Figures, Kind, Quantiles, Ratio, Role, Rounds, Row, Turn, Workload, clock::SECOND,
+    round::Round,
 };
 
 const MICRO: f64 = 1000.0;
@@ -63,9 +64,20 @@ pub(crate) fn rate(turns: &[Turn]) -> f64 {
 }
 
 /// How each rate of one contender is to another's of the same round.
-pub(crate) fn quotients(rates: &Rounds, ours: &Rounds) -> Rounds {
+fn quotients(rates: &Rounds, ours: &Rounds) -> Rounds {
     let pairs = rates.0.iter().zip(&ours.0).filter(|(_, ours)| **ours > 0.0);
     Rounds(pairs.map(|(rate, ours)| rate / ours).collect())
+}
+
+/// Sets the ratio of each row to distlock's on the same store, which stands before it.
+pub(crate) fn set_ratios(rows: &mut [Row]) {
+    for place in 1..rows.len() {
+        let (before, [row, ..]) = rows.split_at_mut(place) else { return };
+        let ours =
+            before.iter().find(|ours| ours.store == row.store && ours.role == Role::Distlock);
+        row.ratio =
+            ours.and_then(|ours| Ratio::of(&quotients(&row.figures.rate, &ours.figures.rate)));
+    }
 }
 
 /// The exponent of the power of `x` that fits `y` best: the slope of a line in logarithms. `None`
@@ -172,16 +184,8 @@ mod tests {
 
     /// A turn of an exclusive lock that is held for 5.
     fn turn(worker: u32, asked: u64, granted: u64) -> Turn {
-        let (releasing, released) = (granted + 5, granted + 6);
-        let token = None;
-        let (name, shared, scheduled) = (0, false, asked);
-        Turn { worker, name, shared, scheduled, asked, granted, releasing, released, token }
-    }
-
-    fn round(turns: Vec<Turn>) -> Round {
-        let (client_cpu, server_cpu) = (std::time::Duration::ZERO, None);
-        let (counted, standing) = Default::default();
-        Round { turns, client_cpu, server_cpu, counted, standing }
+        let (scheduled, releasing, released) = (asked, granted + 5, granted + 6);
+        Turn { worker, scheduled, asked, granted, releasing, released, ..Turn::default() }
     }
 
     fn refs(turns: &[Turn]) -> Vec<&Turn> {
@@ -242,7 +246,7 @@ mod tests {
     fn a_round_without_a_grant_has_finite_figures() {
         let workload = crate::Preset::HotName.workload(std::time::Duration::from_secs(1));
         let mut figures = Figures::default();
-        add(&mut figures, &round(Vec::new()), &workload);
+        add(&mut figures, &Round::default(), &workload);
         assert_eq!((figures.rate.0[0], figures.acquire.max.0[0]), (0.0, 0.0));
         assert!(figures.fairness.unwrap().spread.0[0].is_finite());
     }
@@ -260,7 +264,7 @@ mod tests {
         ] {
             let workload = preset.workload(std::time::Duration::from_secs(1));
             let mut figures = Figures::default();
-            add(&mut figures, &round(turns), &workload);
+            add(&mut figures, &Round { turns, ..Round::default() }, &workload);
             assert_eq!(figures.fairness.is_some(), is_shared, "{preset}");
         }
     }

@@ -11,7 +11,7 @@ const ANSWERS: f64 = 10_000.0;
 const POLLS: f64 = 100.0;
 /// Connections of a client, and contenders on a store.
 const OF_A_CLIENT: u64 = 4;
-const CONTENDERS: u64 = 4;
+const CONTENDERS: u64 = 5;
 /// Requests of an acquire and a release.
 const OF_A_TURN: f64 = 6.0;
 
@@ -86,23 +86,12 @@ fn requests(workload: &Workload) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::Preset;
 
     fn of(presets: &[Preset]) -> Options {
-        Options {
-            stores: vec!["redis://me:secret@host".into()],
-            lab: false,
-            presets: presets.to_vec(),
-            custom: None,
-            seconds: Duration::from_secs(1),
-            rounds: 3,
-            sweep: None,
-            alone: false,
-            command: String::new(),
-        }
+        let stores = vec!["redis://me:secret@host".into()];
+        Options { stores, presets: presets.to_vec(), ..Options::default() }
     }
 
     #[test]

@@ -33,7 +33,7 @@ impl Counted {
             // SET comes from the least and from the usual way.
             "redis" => {
                 ["cmd.evalsha", "cmd.eval", "cmd.ping", "cmd.subscribe"].contains(&what)
-                    || what == "cmd.set" && !matches!(role, Role::Distlock | Role::FloorKeys)
+                    || what == "cmd.set" && matches!(role, Role::FloorLeast | Role::Usual)
             }
             "etcd" => what.starts_with("msg."),
             "zookeeper" => what == "packets_received",
@@ -81,6 +81,7 @@ mod tests {
         let since = Counters::from_iter([("cmd.evalsha", 4), ("cmd.set", 2), ("cmd.publish", 1)]);
         let of = |role| Counted::of("redis", role, &since);
         assert_eq!(of(Role::Distlock).requests, Some(4));
+        assert_eq!(of(Role::Unordered).requests, Some(4));
         assert_eq!(of(Role::FloorKeys).requests, Some(4));
         assert_eq!(of(Role::FloorLeast).requests, Some(6));
         assert_eq!(of(Role::Distlock).wakes, Some(1));

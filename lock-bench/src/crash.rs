@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use tokio::time::timeout;
 
 use crate::{
-    Failure, Figures, Progress, Ratio, Role, Row, Violated, Workload,
+    Failure, Figures, Progress, Row, Violated, Workload,
     clock::{SECOND, now},
     compute,
     contender::Contender,
@@ -33,15 +33,8 @@ pub(crate) async fn rows(stage: &Stage<'_>, workload: &Workload) -> Result<Vec<R
         let waiting = store.who(workload).filter(|contender| contender.role().waits());
         playing.extend(waiting.map(|contender| row(stage, store, contender, workload)));
     }
-    let mut rows: Vec<Row> = Vec::new();
-    for row in join_all(playing).await {
-        let Some(mut row) = row? else { continue };
-        let ours = rows.iter().find(|ours| ours.store == row.store && ours.role == Role::Distlock);
-        row.ratio = ours
-            .and_then(|ours| Ratio::of(&compute::quotients(&row.figures.rate, &ours.figures.rate)));
-        rows.push(row);
-    }
-    Ok(rows)
+    let rows: Vec<Option<Row>> = join_all(playing).await.into_iter().collect::<Result<_, _>>()?;
+    Ok(rows.into_iter().flatten().collect())
 }
 
 async fn row(
@@ -51,7 +44,7 @@ async fn row(
     workload: &Workload,
 ) -> Result<Option<Row>, Failure> {
     let (label, name) = (&store.target.label, contender.name());
-    let what = format!("{label}, {name}, crash");
+    let what = store.target.what(&name, "crash");
     let (mut figures, mut times) = (Figures::default(), Vec::new());
     for _ in 0..stage.options.rounds {
         times.push(round(stage, store, contender, workload));
@@ -66,8 +59,7 @@ async fn row(
         (stage.progress)(Progress::Ended(SECOND as f64 / nanos.max(1) as f64));
         compute::add_time(&mut figures, nanos);
     }
-    let (store, role) = (label.clone(), contender.role());
-    Ok(Some(Row { store, contender: name, role, figures, ratio: None, second: Vec::new() }))
+    Ok(Some(Row::new(label, name, contender.role(), figures)))
 }
 
 /// The time from the kill to the grant. A grant before the kill is one too many.

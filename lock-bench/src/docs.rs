@@ -9,7 +9,8 @@ use lock_report::{Document, fill};
 
 use crate::{
     Failure, Report,
-    html::{answers, beliefs, html, load, summary},
+    html::{answers, beliefs, html, summary},
+    words::{load, run},
 };
 
 /// Returns the documents made from a report: `report.html` beside it, and the page `<folder>.md`
@@ -41,7 +42,7 @@ pub fn filled(page: &str, report: &Report) -> Result<String, Failure> {
 fn generated(what: &str, report: &Report) -> Result<String, Failure> {
     let words: Vec<_> = what.split_whitespace().collect();
     match words.as_slice() {
-        ["run"] => Ok(run(report)),
+        ["run"] => Ok(run(report).join("\n")),
         ["belief"] => Ok(beliefs()),
         ["answers"] => Ok(told(report)),
         ["preset", name] => {
@@ -60,25 +61,6 @@ fn told(report: &Report) -> String {
         format!("**{}** {}\n\n{}", answer.question, answer.told, answer.table.markdown())
     });
     answers.join("\n\n")
-}
-
-fn run(report: &Report) -> String {
-    let machine = &report.machine;
-    let versions = report.versions.iter().map(|(name, version)| format!("{name} {version}"));
-    let day = report.started.split('T').next().unwrap_or_default();
-    format!(
-        "A run of {day} that took {:.0} s.\n\
-         Machine: {}, {}, {} cores, {} GiB.\n\
-         Versions: {}.\n\
-         Command: `{}`.",
-        report.took,
-        machine.processor,
-        machine.system,
-        machine.cores,
-        machine.memory,
-        versions.collect::<Vec<_>>().join(", "),
-        report.command,
-    )
 }
 
 fn read(path: &Path) -> Result<String, Failure> {

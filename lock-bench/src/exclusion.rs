@@ -68,98 +68,38 @@ fn timeline(history: &History, violation: &Violation) -> Result<String, Failure>
 mod tests {
     use std::time::Duration;
 
-    use async_trait::async_trait;
-
     use super::*;
-    use crate::{
-        Preset, Role,
-        contender::{Client, Contender, Worker},
-        crew::Crew,
-        job::Job,
-    };
+    use crate::Preset;
 
-    /// Grants every lock to everybody.
-    struct Broken;
-
-    #[async_trait]
-    impl Contender for Broken {
-        fn name(&self) -> String {
-            "broken".into()
-        }
-
-        fn role(&self) -> Role {
-            Role::Usual
-        }
-
-        async fn open(&self, _: &str, _: &Workload) -> Result<Box<dyn Client>, Failure> {
-            Ok(Box::new(Self))
-        }
-    }
-
-    #[async_trait]
-    impl Client for Broken {
-        async fn worker(&self, _: &str, _: bool) -> Result<Box<dyn Worker>, Failure> {
-            Ok(Box::new(Self))
-        }
-
-        async fn close(self: Box<Self>) -> Result<(), Failure> {
-            Ok(())
-        }
-    }
-
-    #[async_trait]
-    impl Worker for Broken {
-        async fn acquire(&mut self) -> Result<Option<u64>, Failure> {
-            Ok(None)
-        }
-
-        async fn release(&mut self) -> Result<(), Failure> {
-            Ok(())
-        }
-    }
-
-    async fn played(contender: &dyn Contender, url: &str, preset: Preset) -> Result<(), Failure> {
-        let mut workload = preset.workload(Duration::from_millis(50));
-        workload.hold = Duration::from_millis(1);
-        let job = Job {
-            scheme: "memory".into(),
-            url: url.into(),
-            contender: contender.name(),
-            waits: true,
-            prefix: "distlock-bench/exclusion/".into(),
-            workers: 0..workload.workers,
-            apart: false,
-            held: 0,
-            workload: workload.clone(),
+    /// Checks turns of workers that ask one after the other, and hold one name at the same time.
+    fn checked(preset: Preset, shared: &[bool]) -> Result<(), Failure> {
+        let turn = |(worker, shared): (u32, &bool)| {
+            let (asked, releasing, released) = (u64::from(worker), 100, 101);
+            let (granted, shared) = (50 + asked, *shared);
+            Turn { worker, shared, asked, granted, releasing, released, ..Turn::default() }
         };
-        let mut crew = Crew::open(contender, job).await?;
-        let turns = crew.round().await?;
-        assert!(!turns.is_empty());
-        check("memory, hot-name", &turns, &workload)
+        let turns: Vec<_> = (0..).zip(shared).map(turn).collect();
+        check("memory, hot-name", &turns, &preset.workload(Duration::from_secs(1)))
     }
 
-    #[tokio::test]
-    async fn a_lock_with_two_holders_is_told_with_both() {
-        let error = played(&Broken, "", Preset::HotName).await.unwrap_err();
+    #[test]
+    fn a_lock_with_two_holders_is_told_with_both() {
+        let error = checked(Preset::HotName, &[false, false]).unwrap_err();
         let violated = error.downcast::<Violated>().unwrap().to_string();
         assert!(violated.starts_with("memory, hot-name: the lock does not exclude"), "{violated}");
-        assert!(violated.matches("worker ").count() >= 4, "{violated}");
+        assert!(violated.contains("worker 0") && violated.contains("worker 1"), "{violated}");
+        checked(Preset::HotName, &[false]).unwrap();
     }
 
-    #[tokio::test]
-    async fn too_many_permits_and_a_reader_beside_a_writer_are_told() {
-        for preset in [Preset::Permits, Preset::Readers] {
-            let error = played(&Broken, "", preset).await.unwrap_err();
+    #[test]
+    fn too_many_permits_and_a_reader_beside_a_writer_are_told() {
+        for (preset, fits, wrong) in [
+            (Preset::Permits, &[true; 8][..], &[true; 9][..]),
+            (Preset::Readers, &[true, true][..], &[true, false][..]),
+        ] {
+            checked(preset, fits).unwrap();
+            let error = checked(preset, wrong).unwrap_err();
             assert!(error.is::<Violated>(), "{preset}: {error}");
-        }
-    }
-
-    #[cfg(feature = "memory")]
-    #[tokio::test]
-    async fn distlock_excludes() {
-        let lock = crate::contender::all::distlock();
-        for preset in [Preset::HotName, Preset::Permits, Preset::Readers] {
-            played(&*lock, "memory:bench-exclusion", preset).await.unwrap();
         }
     }
 }

@@ -10,7 +10,7 @@ use tokio::{
 
 use crate::{
     Failure, Turn,
-    child::{JOB, turn},
+    child::{JOB, Said},
     job::Job,
 };
 
@@ -36,9 +36,9 @@ impl Fleet {
         let parts = (0..job.workload.processes).map(|process| Member::start(&job.part(process)));
         let mut members = parts.collect::<Result<Vec<_>, Failure>>()?;
         for member in &mut members {
-            let ready = member.line().await?;
-            let each = ready.strip_prefix("ready ").and_then(|each| each.parse().ok());
-            member.each = each.ok_or_else(|| format!("a process of the fleet says {ready:?}"))?;
+            if let Said::Ready(each) = member.hear().await? {
+                member.each = each;
+            }
         }
         Ok(Self { members })
     }
@@ -74,7 +74,7 @@ impl Fleet {
         for Member { mut leader, orders, mut said, .. } in self.members {
             drop(orders);
             while let Some(line) = said.next_line().await? {
-                told(&line)?;
+                read(&line)?;
             }
             leader.0.wait().await?;
         }
@@ -109,27 +109,25 @@ impl Member {
 
     async fn turns(&mut self, turns: &mut Vec<Turn>) -> Result<Duration, Failure> {
         loop {
-            let line = self.line().await?;
-            if let Some(nanos) = line.strip_prefix("used ") {
-                return Ok(Duration::from_nanos(nanos.parse()?));
+            match self.hear().await? {
+                Said::Turn(turn) => turns.push(turn),
+                Said::Used(used) => return Ok(used),
+                Said::Ready(_) | Said::Failed(_) => {}
             }
-            let unknown = || format!("a process of the fleet says {line:?}");
-            turns.push(turn(&line).ok_or_else(unknown)?);
         }
     }
 
-    async fn line(&mut self) -> Result<String, Failure> {
+    async fn hear(&mut self) -> Result<Said, Failure> {
         let line = self.said.next_line().await?;
-        let line = line.ok_or("a process of the fleet has ended before its time")?;
-        told(&line)?;
-        Ok(line)
+        read(&line.ok_or("a process of the fleet has ended before its time")?)
     }
 }
 
-/// The reason of a process that cannot go on.
-fn told(line: &str) -> Result<(), Failure> {
-    match line.strip_prefix("failed ") {
-        Some(text) => Err(serde_json::from_str::<String>(text)?.into()),
-        None => Ok(()),
+/// The error is the reason of a process that cannot go on.
+fn read(line: &str) -> Result<Said, Failure> {
+    match serde_json::from_str(line) {
+        Ok(Said::Failed(why)) => Err(why.into()),
+        Ok(said) => Ok(said),
+        Err(error) => Err(format!("a process of the fleet says {line:?}: {error}").into()),
     }
 }

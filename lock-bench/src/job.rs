@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Workload, contender::Contender, target::Target};
+use crate::Workload;
 
 /// It has no `Debug`: a URL may contain a password.
 #[derive(Clone, Serialize, Deserialize)]
@@ -28,26 +28,6 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// All workers of a load, below this prefix.
-    pub(crate) fn of(
-        target: &Target,
-        contender: &dyn Contender,
-        prefix: String,
-        workload: &Workload,
-    ) -> Self {
-        Self {
-            scheme: target.scheme.to_owned(),
-            url: target.url.clone(),
-            contender: contender.name(),
-            waits: contender.role().waits(),
-            prefix,
-            workload: workload.clone(),
-            workers: 0..workload.workers,
-            apart: false,
-            held: 0,
-        }
-    }
-
     /// The number of a worker's name.
     pub(crate) fn name_of(&self, worker: u32) -> u32 {
         if self.waits { worker % self.workload.names } else { worker }

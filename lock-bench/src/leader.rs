@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_lab::{EtcdCluster, LabError, Network, RedisSentinels, Side, ZooKeeperCluster};
+use lock_lab::{EtcdCluster, LabError, Network, RedisSentinels, Server, Side, ZooKeeperCluster};
 use tokio::time::timeout;
 
 use crate::{
@@ -49,7 +49,7 @@ pub(crate) async fn rows(stage: &Stage<'_>, workload: &Workload) -> Result<Vec<R
         let label = &store.target.label;
         match row(stage, store.target.scheme, label, workload).await {
             Ok(row) => rows.push(row),
-            Err(failure) => stage.failed(&format!("{label}, distlock, leader"), failure)?,
+            Err(failure) => stage.failed(&store.target.what("distlock", "leader"), failure)?,
         }
     }
     Ok(rows)
@@ -70,7 +70,7 @@ async fn row(
         asking = next_grant(&way, asking).await?.0;
         let leader = nodes.leader().await?;
         let killed = now();
-        nodes.kill(leader);
+        nodes.node(leader).kill();
         let (again, granted) = next_grant(&way, asking).await?;
         asking = again;
         let time = granted.saturating_sub(killed);
@@ -79,14 +79,7 @@ async fn row(
         nodes.mend(leader).await?;
     }
     way.run(asking.client.close()).await??;
-    Ok(Row {
-        store: label.to_owned(),
-        contender: "distlock".to_owned(),
-        role: Role::Distlock,
-        figures,
-        ratio: None,
-        second: Vec::new(),
-    })
+    Ok(Row::new(label, "distlock".to_owned(), Role::Distlock, figures))
 }
 
 /// Redis needs no network: its nodes are on 127.0.0.1.
@@ -158,23 +151,20 @@ impl Nodes {
         }
     }
 
-    fn kill(&self, node: usize) {
+    fn node(&self, node: usize) -> &Server {
         match self {
-            Self::Etcd(cluster) => cluster.node(node).kill(),
-            Self::ZooKeeper(cluster) => cluster.node(node).kill(),
-            Self::Redis(sentinels) => sentinels.node(node).kill(),
+            Self::Etcd(cluster) => cluster.node(node),
+            Self::ZooKeeper(cluster) => cluster.node(node),
+            Self::Redis(sentinels) => sentinels.node(node),
         }
     }
 
     /// Starts a killed node again, and waits until another one may be killed.
     async fn mend(&self, node: usize) -> Result<(), LabError> {
+        self.node(node).restart().await?;
         match self {
-            Self::Etcd(cluster) => cluster.node(node).restart().await,
-            Self::ZooKeeper(cluster) => cluster.node(node).restart().await,
-            Self::Redis(sentinels) => {
-                sentinels.node(node).restart().await?;
-                sentinels.await_replicas().await
-            }
+            Self::Redis(sentinels) => sentinels.await_replicas().await,
+            _ => Ok(()),
         }
     }
 }

@@ -8,6 +8,7 @@
 mod against;
 mod child;
 mod clock;
+mod columns;
 mod compute;
 mod consent;
 mod contender;
@@ -24,7 +25,6 @@ mod fleet;
 mod html;
 mod job;
 mod leader;
-mod number;
 mod options;
 mod pace;
 mod place;
@@ -38,6 +38,7 @@ mod sweep;
 mod table;
 mod target;
 mod turn;
+mod words;
 mod workload;
 
 pub use self::{

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{Preset, Workload};
 
 /// The options of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Stores in use, by URL. Empty without `lab`: memory and an SQLite file of the run's own. With
     /// `lab`, a scheme alone stands for a private server: `redis`.

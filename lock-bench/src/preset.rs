@@ -1,6 +1,6 @@
 //! The loads that have names.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{fmt, time::Duration};
 
 use crate::{Kind, Workload};
 
@@ -54,6 +54,11 @@ impl Preset {
             Self::Crash => "crash",
             Self::Leader => "leader",
         }
+    }
+
+    /// The one of this name.
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|preset| preset.name() == name)
     }
 
     /// The sentence what it models.
@@ -110,17 +115,5 @@ impl Preset {
 impl fmt::Display for Preset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
-    }
-}
-
-impl FromStr for Preset {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let preset = Self::ALL.into_iter().find(|preset| preset.name() == text);
-        preset.ok_or_else(|| {
-            let known = Self::ALL.map(Self::name).join(", ");
-            format!("unknown preset {text:?}; known are {known}, and all")
-        })
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Figures, Preset, Role, Rounds, Workload};
 
 /// All figures of a run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// The version of this format.
     pub format: u32,
@@ -53,7 +53,7 @@ pub struct Section {
 impl Section {
     /// Whether its rows have the time from a kill to the next grant, and nothing else.
     pub(crate) fn is_outage(&self) -> bool {
-        self.preset.parse::<Preset>().is_ok_and(Preset::needs_lab)
+        Preset::of_name(&self.preset).is_some_and(Preset::needs_lab)
     }
 }
 
@@ -72,6 +72,13 @@ pub struct Row {
     pub ratio: Option<Ratio>,
     /// One second of hand-overs, for the timeline: of distlock and the usual way under `hot-name`.
     pub second: Vec<crate::Turn>,
+}
+
+impl Row {
+    pub(crate) fn new(store: &str, contender: String, role: Role, figures: Figures) -> Self {
+        let (store, second) = (store.to_owned(), Vec::new());
+        Self { store, contender, role, figures, ratio: None, second }
+    }
 }
 
 /// A ratio with an interval: the median, the least and the greatest of the rounds.
@@ -124,6 +131,6 @@ pub struct SweepPoint {
     pub rate: f64,
     /// Client memory per held lock in bytes, where two and more are held.
     pub memory: Option<f64>,
-    /// Requests per second while nothing changes, where the server counts.
+    /// Requests per second while nothing changes, of whole TTLs up to 30 s, where the server counts.
     pub idle_requests: Option<f64>,
 }

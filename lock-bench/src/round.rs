@@ -7,6 +7,7 @@ use crate::{
     counted::{Counted, Standing},
 };
 
+#[derive(Default)]
 pub(crate) struct Round {
     /// In the order of their grants.
     pub turns: Vec<Turn>,

@@ -6,11 +6,11 @@ use lock_core::wall_clock;
 use lock_report::{Machine, versions};
 
 use crate::{
-    Failure, Figures, Options, Preset, Progress, Ratio, Report, Role, Row, Section, Turn, Workload,
+    Failure, Figures, Options, Preset, Progress, Report, Row, Section, Turn, Workload,
     clock::{SECOND, now},
     compute, cores, crash,
     crew::WARM_UP,
-    exclusion, leader,
+    leader,
     stage::{Stage, Store},
     stand::Stand,
     sweep,
@@ -38,11 +38,12 @@ pub async fn run(
     progress(Progress::Rounds(rounds(&stage, &loads)));
     let mut sections = Vec::new();
     for (preset, workload) in loads {
-        let rows = match preset {
+        let mut rows = match preset {
             Some(Preset::Crash) => crash::rows(&stage, &workload).await?,
             Some(Preset::Leader) => leader::rows(&stage, &workload).await?,
             _ => rows(&stage, preset.map_or("custom", Preset::name), &workload).await?,
         };
+        compute::set_ratios(&mut rows);
         let models = preset.map_or("A load by hand.", Preset::models).to_owned();
         let preset = preset.map_or("custom", Preset::name).to_owned();
         sections.push(Section { preset, models, workload, rows });
@@ -126,25 +127,16 @@ async fn rows(stage: &Stage<'_>, load: &str, workload: &Workload) -> Result<Vec<
         for round in 0..stage.options.rounds as usize {
             let count = playing.len();
             for place in 0..count {
-                playing[(place + round) % count].round(stage, load, workload).await?;
+                playing[(place + round) % count].round(stage, workload).await?;
             }
         }
-        let mut of_store: Vec<Row> = Vec::new();
-        for one in playing {
-            let Playing { stand, what, mut row, failed } = one;
+        for Playing { stand, row, failed, .. } in playing {
+            let what = stand.what();
             if let Err(failure) = stand.close().await {
                 stage.failed(&what, failure)?;
             }
-            if failed {
-                continue;
-            }
-            let ours = of_store.first().filter(|first| first.role == Role::Distlock);
-            row.ratio = ours.filter(|_| row.role != Role::Distlock).and_then(|ours| {
-                Ratio::of(&compute::quotients(&row.figures.rate, &ours.figures.rate))
-            });
-            of_store.push(row);
+            rows.extend((!failed).then_some(row));
         }
-        rows.extend(of_store);
     }
     Ok(rows)
 }
@@ -152,15 +144,15 @@ async fn rows(stage: &Stage<'_>, load: &str, workload: &Workload) -> Result<Vec<
 /// A contender that plays, and what it has shown so far.
 struct Playing<'a> {
     stand: Stand<'a>,
-    /// The store, the contender and the load.
-    what: String,
     row: Row,
+    /// Whether its timeline is part of the report.
+    shows_a_second: bool,
     failed: bool,
 }
 
 /// Connects all contenders of a load.
 async fn ready<'a>(
-    stage: &'a Stage<'_>,
+    stage: &'a Stage<'a>,
     store: &'a Store,
     load: &str,
     workload: &Workload,
@@ -171,54 +163,35 @@ async fn ready<'a>(
     }
     let mut playing = Vec::new();
     for contender in store.who(workload) {
-        let what = format!("{label}, {}, {load}", contender.name());
         let job = stage.job(store, &**contender, workload);
-        match Stand::open(&store.target, contender, &stage.place, job).await {
+        match Stand::open(stage, &store.target, contender, load, job).await {
             Ok(stand) => {
-                let row = Row {
-                    store: label.clone(),
-                    contender: contender.name(),
-                    role: contender.role(),
-                    figures: Figures::default(),
-                    ratio: None,
-                    second: Vec::new(),
-                };
-                playing.push(Playing { stand, what, row, failed: false });
+                let (name, role) = (contender.name(), contender.role());
+                let row = Row::new(label, name, role, Figures::default());
+                let shows_a_second = load == Preset::HotName.name() && row.role.waits();
+                playing.push(Playing { stand, row, shows_a_second, failed: false });
             }
-            Err(failure) => stage.failed(&what, failure)?,
+            Err(failure) => stage.failed(&store.target.what(&contender.name(), load), failure)?,
         }
     }
     Ok(playing)
 }
 
 impl Playing<'_> {
-    async fn round(
-        &mut self,
-        stage: &Stage<'_>,
-        load: &str,
-        workload: &Workload,
-    ) -> Result<(), Failure> {
+    async fn round(&mut self, stage: &Stage<'_>, workload: &Workload) -> Result<(), Failure> {
         if self.failed {
             return Ok(());
         }
-        (stage.progress)(Progress::Begins(load, &self.row.store, &self.row.contender));
         match self.stand.round().await {
             Ok(round) => {
-                if self.row.role.excludes() {
-                    exclusion::check(&self.what, &round.turns, workload)?;
-                }
                 compute::add(&mut self.row.figures, &round, workload);
-                if load == Preset::HotName.name()
-                    && self.row.role.waits()
-                    && self.row.second.is_empty()
-                {
+                if self.shows_a_second && self.row.second.is_empty() {
                     self.row.second = second(&round.turns);
                 }
-                (stage.progress)(Progress::Ended(compute::rate(&round.turns)));
             }
             Err(failure) => {
                 self.failed = true;
-                stage.failed(&self.what, failure)?;
+                stage.failed(&self.stand.what(), failure)?;
             }
         }
         Ok(())

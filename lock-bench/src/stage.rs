@@ -43,7 +43,7 @@ impl<'a> Stage<'a> {
             let contenders = if options.alone || target.is_deployment {
                 vec![all::distlock()]
             } else {
-                let (contenders, left_out) = all::of(target.scheme, &target.url).await;
+                let (contenders, left_out) = all::of(target.scheme, &target.url);
                 missing.extend(left_out);
                 contenders
             };
@@ -55,10 +55,20 @@ impl<'a> Stage<'a> {
         Ok(Self { options, progress, place, stores, run, loads, missing })
     }
 
-    /// The job of one contender: its names are new.
+    /// The job of all workers of one contender: its names are new.
     pub(crate) fn job(&self, store: &Store, by: &dyn Contender, workload: &Workload) -> Job {
         let load = self.loads.fetch_add(1, Ordering::Relaxed);
-        Job::of(&store.target, by, format!("{}/{load}/", self.run), workload)
+        Job {
+            scheme: store.target.scheme.to_owned(),
+            url: store.target.url.clone(),
+            contender: by.name(),
+            waits: by.role().waits(),
+            prefix: format!("{}/{load}/", self.run),
+            workload: workload.clone(),
+            workers: 0..workload.workers,
+            apart: false,
+            held: 0,
+        }
     }
 
     /// Takes down that a part of the report is missing.
@@ -88,9 +98,12 @@ impl Store {
     /// Those who can play a load.
     pub(crate) fn who(&self, workload: &Workload) -> impl Iterator<Item = &Arc<dyn Contender>> {
         let (is_exclusive, herd) = (workload.kind == Kind::Exclusive, workload.herd);
+        let is_hot = workload.names < workload.workers;
         let fits = workload.processes == 1 || self.target.has_processes();
         self.contenders.iter().filter(move |one| match one.role() {
             Role::Distlock => fits,
+            // An order has its price where many want a name.
+            Role::Unordered => fits && is_exclusive && is_hot && !herd,
             role => fits && is_exclusive && (role.waits() || !herd),
         })
     }

@@ -3,23 +3,28 @@
 use std::sync::Arc;
 
 use crate::{
-    Failure, Role, Turn,
+    Failure, Progress, Role, Turn, compute,
     contender::Contender,
     cores,
     counted::{Counted, Standing, counters},
     cpu,
     crew::Crew,
+    exclusion,
     fleet::Fleet,
     job::Job,
     place::Place,
     round::Round,
+    stage::Stage,
     target::Target,
 };
 
 pub(crate) struct Stand<'a> {
+    stage: &'a Stage<'a>,
     target: &'a Target,
-    place: &'a Place,
     role: Role,
+    /// The name of the load.
+    load: String,
+    job: Job,
     workers: Workers,
     standing: Standing,
 }
@@ -33,23 +38,24 @@ enum Workers {
 impl<'a> Stand<'a> {
     /// Connects, and warms up.
     pub(crate) async fn open(
+        stage: &'a Stage<'a>,
         target: &'a Target,
         contender: &Arc<dyn Contender>,
-        place: &'a Place,
+        load: &str,
         job: Job,
     ) -> Result<Self, Failure> {
         let before = counters(target.server()).await?;
-        let role = contender.role();
+        let (role, load) = (contender.role(), load.to_owned());
         let workers = if job.workload.processes > 1 || job.held > 0 {
             Workers::Fleet(Fleet::start(&job).await?)
         } else {
-            let contender = contender.clone();
+            let (contender, job) = (contender.clone(), job.clone());
             let ready = async move {
                 let mut crew = Crew::open(&*contender, job).await?;
                 crew.warm_up().await?;
                 Ok::<_, Failure>(Box::new(crew))
             };
-            Workers::Here(Some(place.run(ready).await??))
+            Workers::Here(Some(stage.place.run(ready).await??))
         };
         let standing = match before.zip(counters(target.server()).await?) {
             Some((before, now)) => Standing::since(target.scheme, &before, &now),
@@ -59,11 +65,27 @@ impl<'a> Stand<'a> {
             // PostgreSQL has a process for each connection.
             cores::keep_server(server.pid())?;
         }
-        Ok(Self { target, place, role, workers, standing })
+        Ok(Self { stage, target, role, load, job, workers, standing })
     }
 
-    /// One round.
+    /// What plays here: the store, the contender and the load.
+    pub(crate) fn what(&self) -> String {
+        self.target.what(&self.job.contender, &self.load)
+    }
+
+    /// One round, checked for exclusion.
     pub(crate) async fn round(&mut self) -> Result<Round, Failure> {
+        let (label, contender) = (&self.target.label, &self.job.contender);
+        (self.stage.progress)(Progress::Begins(&self.load, label, contender));
+        let round = self.play().await?;
+        if self.role.excludes() {
+            exclusion::check(&self.what(), &round.turns, &self.job.workload)?;
+        }
+        (self.stage.progress)(Progress::Ended(compute::rate(&round.turns)));
+        Ok(round)
+    }
+
+    async fn play(&mut self) -> Result<Round, Failure> {
         let server = self.target.server();
         let before = counters(server).await?;
         let used = server.map(|server| cpu::server(server.pid()));
@@ -71,7 +93,7 @@ impl<'a> Stand<'a> {
             Workers::Fleet(fleet) => fleet.round().await?,
             Workers::Here(crew) => {
                 let used = cpu::clients();
-                let turns = here(self.place, crew).await?;
+                let turns = here(&self.stage.place, crew).await?;
                 (turns, cpu::clients().saturating_sub(used))
             }
         };
@@ -98,7 +120,7 @@ impl<'a> Stand<'a> {
     pub(crate) async fn close(self) -> Result<(), Failure> {
         match self.workers {
             Workers::Fleet(fleet) => fleet.close().await,
-            Workers::Here(Some(crew)) => self.place.run(crew.close()).await?,
+            Workers::Here(Some(crew)) => self.stage.place.run(crew.close()).await?,
             Workers::Here(None) => Ok(()),
         }
     }

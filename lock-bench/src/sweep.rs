@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    Failure, Options, Preset, Progress, Ratio, Role, Rounds, Sweep, SweepPoint, Workload, compute,
+    Failure, Options, Preset, Ratio, Role, Rounds, Sweep, SweepPoint, Workload, compute,
     contender::Contender,
     counted::{Counted, counters},
     job::Job,
@@ -17,8 +17,13 @@ const OVER: [&str; 5] = ["names", "workers", "processes", "held", "ttl"];
 const MOST: f64 = 1_000_000.0;
 /// The locks that a sweep of TTLs keeps.
 const KEPT: u32 = 100;
-/// For how long requests are counted while nothing changes: a client renews by then.
-const IDLE: Duration = Duration::from_secs(5);
+/// The TTL of a lock without one of its own.
+const TTL: Duration = Duration::from_secs(15);
+/// By then a new hold has its watches: etcd's driver asks for one per lock that lasts, after 50 ms.
+const SETTLE: Duration = Duration::from_secs(1);
+/// The shortest and the longest time for which requests are counted while nothing changes. It ends
+/// before etcd's driver lists what it holds, which it does once a minute.
+const IDLE: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
 
 /// Refuses a sweep that cannot be played.
 pub(crate) fn check(options: &Options) -> Result<(), Failure> {
@@ -53,11 +58,12 @@ pub(crate) async fn play(stage: &Stage<'_>) -> Result<Vec<Sweep>, Failure> {
             let label = &store.target.label;
             let mut points = Vec::new();
             for value in values {
-                match point(stage, store, contender, over, *value).await {
+                let name = format!("{over} = {value}");
+                match point(stage, store, contender, (over.as_str(), *value), &name).await {
                     Ok(point) => points.push(point),
                     Err(failure) => {
                         // What the store admits no more of, it admits no more of later either.
-                        let what = format!("{label}, {}, {over} = {value}", contender.name());
+                        let what = store.target.what(&contender.name(), &name);
                         stage.failed(&what, failure)?;
                         break;
                     }
@@ -122,21 +128,21 @@ async fn point(
     stage: &Stage<'_>,
     store: &Store,
     contender: &Arc<dyn Contender>,
-    over: &str,
-    value: f64,
+    (over, value): (&str, f64),
+    name: &str,
 ) -> Result<SweepPoint, Failure> {
     let workload = load(stage.options, over, value);
     let held = if ["held", "ttl"].contains(&over) { workload.workers - 1 } else { 0 };
     let job = stage.job(store, &**contender, &workload);
     let job = Job { held, apart: over == "workers", ..job };
-    let mut stand = Stand::open(&store.target, contender, &stage.place, job).await?;
-    let idle_requests = if held > 0 { idle(store).await? } else { None };
+    let mut stand = Stand::open(stage, &store.target, contender, name, job).await?;
+    let idle_requests = match idle_time(workload.ttl.unwrap_or(TTL)) {
+        Some(time) if held > 0 => idle(store, time).await?,
+        _ => None,
+    };
     let mut rates = Vec::new();
     for _ in 0..stage.options.rounds {
-        (stage.progress)(Progress::Begins(over, &store.target.label, &contender.name()));
-        let rate = compute::rate(&stand.round().await?.turns);
-        (stage.progress)(Progress::Ended(rate));
-        rates.push(rate);
+        rates.push(compute::rate(&stand.round().await?.turns));
     }
     let memory = stand.memory().filter(|bytes| *bytes > 0).map(|bytes| bytes as f64);
     stand.close().await?;
@@ -144,14 +150,27 @@ async fn point(
     Ok(SweepPoint { value, rate, memory, idle_requests })
 }
 
+/// For how long requests are counted. A client renews at fixed parts of the TTL, so whole TTLs have
+/// the same number of renewals wherever they begin; of a shorter time, it depends on where it begins
+/// whether it has one renewal or none. `None` if one TTL takes too long.
+fn idle_time(ttl: Duration) -> Option<Duration> {
+    let [shortest, longest] = IDLE;
+    let time = ttl.mul_f64((shortest.as_secs_f64() / ttl.as_secs_f64()).ceil());
+    Some(time).filter(|time| *time <= longest)
+}
+
 /// Requests per second while nothing changes. `None` where no server counts.
-async fn idle(store: &Store) -> Result<Option<f64>, Failure> {
+async fn idle(store: &Store, time: Duration) -> Result<Option<f64>, Failure> {
     let target = &store.target;
+    if target.server().is_none() {
+        return Ok(None);
+    }
+    lock_core::Clock::Boot.sleep(SETTLE).await;
     let Some(before) = counters(target.server()).await? else { return Ok(None) };
-    lock_core::Clock::Boot.sleep(IDLE).await;
+    lock_core::Clock::Boot.sleep(time).await;
     let Some(now) = counters(target.server()).await? else { return Ok(None) };
     let counted = Counted::of(target.scheme, Role::Distlock, &now.since(&before));
-    Ok(counted.requests.map(|count| count as f64 / IDLE.as_secs_f64()))
+    Ok(counted.requests.map(|count| count as f64 / time.as_secs_f64()))
 }
 
 #[cfg(test)]
@@ -159,17 +178,7 @@ mod tests {
     use super::*;
 
     fn of(over: &str, values: &[f64]) -> Options {
-        Options {
-            stores: Vec::new(),
-            lab: false,
-            presets: Vec::new(),
-            custom: None,
-            seconds: Duration::from_secs(1),
-            rounds: 3,
-            sweep: Some((over.to_owned(), values.to_vec())),
-            alone: false,
-            command: String::new(),
-        }
+        Options { sweep: Some((over.to_owned(), values.to_vec())), ..Options::default() }
     }
 
     #[test]
@@ -185,6 +194,15 @@ mod tests {
             assert!(refused.contains(told), "{refused}");
         }
         assert!(check(&of("ttl", &[2.5])).is_ok());
+    }
+
+    #[test]
+    fn requests_at_rest_are_counted_for_whole_ttls() {
+        for (ttl, time) in [(2, Some(6)), (5, Some(5)), (15, Some(15)), (30, Some(30)), (31, None)]
+        {
+            let time = time.map(Duration::from_secs);
+            assert_eq!(idle_time(Duration::from_secs(ttl)), time, "{ttl} s");
+        }
     }
 
     #[test]

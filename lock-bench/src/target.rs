@@ -1,7 +1,7 @@
 //! A store of a run.
 
 use distlock::{STORES, Store, StoreUrl};
-use lock_lab::{AnyServer, AnyStore, Etcd, LabError, MariaDb, Postgres, Redis, Server, ZooKeeper};
+use lock_lab::{AnyStore, Server};
 
 use crate::{Failure, Options, cores};
 
@@ -20,6 +20,11 @@ pub(crate) struct Target {
 impl Target {
     pub(crate) fn server(&self) -> Option<&Server> {
         self.own.as_ref().and_then(AnyStore::server)
+    }
+
+    /// A contender on it under a load, in words.
+    pub(crate) fn what(&self, contender: &str, load: &str) -> String {
+        format!("{}, {contender}, {load}", self.label)
     }
 
     /// Whether it excludes processes.
@@ -71,11 +76,9 @@ impl Target {
         Ok(Self { label, scheme: store.scheme, url, is_deployment, own: None })
     }
 
+    /// With its data in memory, so that no disk decides its speed.
     async fn private(scheme: &'static str) -> Result<Self, Failure> {
-        let own = match scheme {
-            "memory" | "sqlite" => AnyStore::open_in_memory(scheme).await,
-            _ => AnyStore::Server(Box::new(start(scheme).await?)),
-        };
+        let own = AnyStore::try_in_memory(scheme).await?;
         if let Some(server) = own.server() {
             cores::keep_server(server.pid())?;
         }
@@ -88,16 +91,5 @@ fn known(scheme: &str) -> Result<&'static Store, Failure> {
     Store::of_scheme(scheme).ok_or_else(|| {
         let known: Vec<_> = STORES.iter().map(|store| store.scheme).collect();
         format!("unknown store {scheme:?}; known are {}", known.join(", ")).into()
-    })
-}
-
-/// Starts a server with its data in memory, so that no disk decides its speed.
-async fn start(scheme: &str) -> Result<AnyServer, LabError> {
-    Ok(match scheme {
-        "etcd" => AnyServer::Etcd(Etcd::builder().in_memory().start().await?),
-        "redis" => AnyServer::Redis(Redis::builder().in_memory().start().await?),
-        "zookeeper" => AnyServer::ZooKeeper(ZooKeeper::builder().in_memory().start().await?),
-        "postgres" => AnyServer::Postgres(Postgres::builder().in_memory().start().await?),
-        _ => AnyServer::MariaDb(MariaDb::builder().in_memory().start().await?),
     })
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// One acquisition. All times are nanoseconds of this machine's boot clock, which all of its
 /// processes share: `asked` and `releasing` are read before the request is sent, `granted` and
 /// `released` after its answer.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
     /// The worker's number, from 0 over all processes.
     pub worker: u32,

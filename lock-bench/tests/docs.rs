@@ -5,6 +5,7 @@ use std::path::Path;
 use lock_bench::{
     Failure,
     docs::{documents, filled},
+    table,
 };
 
 use crate::html::played;
@@ -38,6 +39,10 @@ async fn blocks_are_filled_from_the_report_alone() -> Result<(), Failure> {
         let refused = filled(&block(what), &report).expect_err(what).to_string();
         assert!(refused.contains(told), "{refused}");
     }
+    report.sections[0].preset = "uncontended".into();
+    let page = filled(&block("answers"), &report)?;
+    assert!(page.contains(" ns with distlock, and ") && page.contains("own work"), "{page}");
+    assert!(table(&report).contains("In memory no request is sent"), "{}", table(&report));
     // A crash shows a time for each contender, and no rate.
     report.sections[0].preset = "crash".into();
     let page = filled(&block("preset crash"), &report)?;

@@ -10,14 +10,12 @@ use lock_report::browser::{self, Browser};
 pub async fn played() -> Result<Report, Failure> {
     let options = Options {
         stores: vec!["memory:".into()],
-        lab: false,
         presets: vec![Preset::HotName, Preset::Herd],
-        custom: None,
         seconds: Duration::from_millis(200),
         rounds: 3,
         sweep: Some(("names".into(), vec![1.0, 8.0])),
-        alone: false,
         command: "distlock bench --store memory:".into(),
+        ..Options::default()
     };
     run(&options, &|_| {}).await
 }
@@ -93,7 +91,7 @@ async fn every_text_can_be_read_and_nothing_overflows() -> Result<(), Failure> {
 /// only, it has no real results.
 fn repeated(mut report: Report) -> Report {
     let stores = ["memory", "sqlite", "etcd", "redis", "zookeeper", "mysql", "postgres"];
-    let roles = [Role::Distlock, Role::FloorLeast, Role::FloorKeys, Role::Usual];
+    let roles = [Role::Distlock, Role::Unordered, Role::FloorLeast, Role::FloorKeys, Role::Usual];
     let fleet = Section { preset: "hot-fleet".into(), ..report.sections[0].clone() };
     report.sections.push(fleet);
     for section in &mut report.sections {

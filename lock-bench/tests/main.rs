@@ -1,4 +1,5 @@
-//! The report as a page, and the documents that are made of it.
+//! The report as a page, the documents that are made of it, and broken locks and stores.
 
+mod broken;
 mod docs;
 mod html;

@@ -82,25 +82,29 @@ impl AnyStore {
     ///
     /// Panics with the text of the error if it cannot be started, or if there is no such store.
     pub async fn open(scheme: &str) -> Self {
-        Self::open_if(scheme, false).await
+        Self::open_if(scheme, false).await.unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Same as [`open`](Self::open) with the data in memory, so that no disk decides its speed; see
     /// [`Builder::in_memory`].
     pub async fn open_in_memory(scheme: &str) -> Self {
+        Self::try_in_memory(scheme).await.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Same as [`open_in_memory`](Self::open_in_memory), with an error if it cannot be started.
+    pub async fn try_in_memory(scheme: &str) -> Result<Self, LabError> {
         Self::open_if(scheme, true).await
     }
 
-    async fn open_if(scheme: &str, in_memory: bool) -> Self {
-        let opened = match scheme {
+    async fn open_if(scheme: &str, in_memory: bool) -> Result<Self, LabError> {
+        match scheme {
             "memory" => Ok(Self::Memory(Uuid::new_v4().simple().to_string())),
             "sqlite" => server::folder(&tempfile::Builder::new(), in_memory).map(Self::File),
             server => {
                 let started = AnyServer::start_if(server, in_memory).await;
                 started.map(Box::new).map(Self::Server)
             }
-        };
-        opened.unwrap_or_else(|error| panic!("{error}"))
+        }
     }
 
     /// Returns the URL for clients.

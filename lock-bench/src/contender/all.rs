@@ -1,37 +1,46 @@
-//! All contenders of a store.
+//! All contenders of a store: distlock, two floors, and the usual way.
 
 use std::sync::Arc;
 
 use super::{
     Contender,
-    beside::{beside, missing},
-    distlock::{Distlock, NAME},
+    distlock::{SIMPLE, USUAL},
+    floor, usual,
+    way::simple,
 };
 use crate::Failure;
 
-/// distlock first, then what runs beside it, with a sentence for each that is missing.
-pub(crate) async fn of(scheme: &str, url: &str) -> (Vec<Arc<dyn Contender>>, Vec<String>) {
-    let mut all: Vec<Arc<dyn Contender>> = vec![distlock()];
-    all.extend(beside(scheme, url).await.into_iter().map(Arc::<dyn Contender>::from));
-    (all, missing(scheme, url))
+/// distlock first (on Redis also its mode without an order), then what runs beside it. With a
+/// sentence for each that is left out: what is missing, and the remedy.
+pub(crate) fn of(scheme: &str, url: &str) -> (Vec<Arc<dyn Contender>>, Vec<String>) {
+    let (mut all, mut missing) = (vec![distlock()], Vec::new());
+    let beside = match simple(url) {
+        Ok(url) => {
+            if scheme == "redis" && url.options().text("mode").is_none() {
+                all.push(Arc::new(SIMPLE));
+            }
+            vec![Ok(floor::of(scheme)), usual::of(scheme)]
+        }
+        Err(why) => vec![Err(why)],
+    };
+    for found in beside {
+        match found {
+            Ok(ways) => all.extend(ways.into_iter().map(|way| Arc::new(way) as Arc<dyn Contender>)),
+            Err(why) => missing.push(format!("{scheme}: {why}")),
+        }
+    }
+    (all, missing)
 }
 
 pub(crate) fn distlock() -> Arc<dyn Contender> {
-    Arc::new(Distlock)
+    Arc::new(USUAL)
 }
 
 /// The one that a process of a fleet was told to be.
-pub(crate) async fn named(
-    scheme: &str,
-    url: &str,
-    name: &str,
-) -> Result<Arc<dyn Contender>, Failure> {
-    if name == NAME {
+pub(crate) fn named(scheme: &str, url: &str, name: &str) -> Result<Arc<dyn Contender>, Failure> {
+    if name == USUAL.name {
         return Ok(distlock());
     }
-    let mut beside = beside(scheme, url).await.into_iter();
-    let found = beside.find(|contender| contender.name() == name);
-    found
-        .map(Arc::<dyn Contender>::from)
-        .ok_or_else(|| format!("{scheme} has no contender {name:?}").into())
+    let found = of(scheme, url).0.into_iter().find(|contender| contender.name() == name);
+    found.ok_or_else(|| format!("{scheme} has no contender {name:?}").into())
 }

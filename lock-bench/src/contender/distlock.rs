@@ -6,9 +6,18 @@ use async_trait::async_trait;
 use super::{Client, Contender, Role, Worker};
 use crate::{Failure, Kind, Workload};
 
-pub(super) const NAME: &str = "distlock";
+/// As its users connect it.
+pub(super) const USUAL: Distlock = Distlock { name: "distlock", role: Role::Distlock, option: "" };
+/// On Redis: without the queue, waiters poll.
+pub(super) const SIMPLE: Distlock =
+    Distlock { name: "distlock, mode=simple", role: Role::Unordered, option: "mode=simple" };
 
-pub(super) struct Distlock;
+pub(super) struct Distlock {
+    pub(super) name: &'static str,
+    role: Role,
+    /// What it adds to the options of the URL.
+    option: &'static str,
+}
 
 struct Connected {
     locks: Locks,
@@ -28,14 +37,19 @@ struct Holding {
 #[async_trait]
 impl Contender for Distlock {
     fn name(&self) -> String {
-        NAME.to_owned()
+        self.name.to_owned()
     }
 
     fn role(&self) -> Role {
-        Role::Distlock
+        self.role
     }
 
     async fn open(&self, url: &str, workload: &Workload) -> Result<Box<dyn Client>, Failure> {
+        let url = match (self.option, url.contains('?')) {
+            ("", _) => url.to_owned(),
+            (option, false) => format!("{url}?{option}"),
+            (option, true) => format!("{url}&{option}"),
+        };
         let locks = ::distlock::connect(url).await?;
         Ok(Box::new(Connected { locks, workload: workload.clone() }))
     }

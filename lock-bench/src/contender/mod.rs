@@ -1,7 +1,6 @@
 //! Who is measured: distlock, and what runs beside it.
 
 pub(crate) mod all;
-mod beside;
 mod distlock;
 mod floor;
 mod usual;
@@ -19,6 +18,8 @@ use crate::{Failure, Workload};
 pub enum Role {
     /// distlock.
     Distlock,
+    /// distlock in a mode of the store that keeps no order of waiters.
+    Unordered,
     /// The bare client, which sends the least that takes and frees a name. It promises nothing.
     FloorLeast,
     /// The bare client, which touches as many keys as distlock does.
@@ -32,7 +33,7 @@ pub enum Role {
 impl Role {
     /// Whether two holders at once are a fault: floors do not wait, so they take names of their own.
     pub fn excludes(self) -> bool {
-        matches!(self, Self::Distlock | Self::Usual)
+        matches!(self, Self::Distlock | Self::Unordered | Self::Usual)
     }
 
     /// Whether it can wait for a name that another worker holds.
@@ -62,8 +63,10 @@ pub(crate) trait Client: Send + Sync {
     /// prefix; `shared` as in [`crate::Turn`].
     async fn worker(&self, name: &str, shared: bool) -> Result<Box<dyn Worker>, Failure>;
 
-    /// Disconnects.
-    async fn close(self: Box<Self>) -> Result<(), Failure>;
+    /// Disconnects. A drop does it, too, but removes nothing that stands in the store.
+    async fn close(self: Box<Self>) -> Result<(), Failure> {
+        Ok(())
+    }
 }
 
 /// What one worker works with.

@@ -3,11 +3,15 @@
 use lock_report::number;
 use maud::{Markup, html};
 
-use crate::{Report, Role, Row, Section, contender::MOST_APART};
-
-use super::{
-    table::{Table, evenness},
-    words::{count, dash, median, micros, ratio, role, tasks, time},
+use super::table::Table;
+use crate::{
+    Report, Role, Row, Section,
+    columns::{
+        CLIENT_CPU, CONNECTED, CONTENDER, Column, HANDOVER, HANDOVER99, ORDER, P50, RATE, RATIO,
+        REQUESTS, ROLE, SLOWEST, STORE, TURNS, WAKES,
+    },
+    contender::MOST_APART,
+    words::{count, dash, median, micros, ratio, tasks},
 };
 
 /// The size of the fleet that is asked about.
@@ -23,8 +27,8 @@ pub(crate) struct Answer {
     pub(crate) table: Table,
 }
 
-pub(crate) fn answers(report: &Report) -> [Answer; 3] {
-    [fastest(report), fleet(report), fairness(report)]
+pub(crate) fn answers(report: &Report) -> [Answer; 4] {
+    [fastest(report), fleet(report), fairness(report), own(report)]
 }
 
 pub(super) fn cards(report: &Report) -> Markup {
@@ -47,10 +51,6 @@ fn waiting<'a>(report: &'a Report, preset: &str) -> Vec<&'a Row> {
     rows.iter().filter(|row| row.role.waits()).collect()
 }
 
-fn named(row: &Row) -> Vec<String> {
-    vec![row.store.clone(), row.contender.clone(), role(row.role).into()]
-}
-
 /// The mean time from a grant to the next one in microseconds: of locks that are released at once,
 /// the mean hand-over.
 fn mean(row: &Row) -> f64 {
@@ -61,21 +61,13 @@ fn fastest(report: &Report) -> Answer {
     let mut rows = waiting(report, "hot-fleet");
     rows.retain(|row| row.figures.handover.is_some());
     rows.sort_by(|a, b| mean(a).total_cmp(&mean(b)));
-    let line = |row: &&Row| {
-        let times = row.figures.handover.as_ref();
-        let mut cells = named(row);
-        cells.extend([count(Some(&row.figures.rate)), micros(mean(row))]);
-        cells.extend([time(times.map(|times| &times.p50)), time(times.map(|times| &times.p99))]);
-        cells.extend(evenness(row));
-        cells
-    };
     let told = match rows.iter().position(|row| row.role == Role::Distlock) {
         Some(place) => ranked(rows[place], &rows[..place]),
         None => "This run does not say it: it has no hand-over of the preset hot-fleet.".into(),
     };
-    let heading = "store, contender, what it is, acquisitions/s, mean (1 / rate), hand-over 50 %, \
-        99 %, least and most turns, out of order";
-    let table = Table::new(heading, rows.iter().map(line));
+    let mean: Column = ("mean (1 / rate)", |row| micros(mean(row)));
+    let columns = [STORE, CONTENDER, ROLE, RATE, mean, HANDOVER, HANDOVER99, TURNS, ORDER];
+    let table = Table::of(&columns, rows);
     Answer { question: "Which store hands over fastest between processes?", told, table }
 }
 
@@ -90,7 +82,7 @@ fn ranked(ours: &Row, faster: &[&Row]) -> String {
         let named = |row: &&Row| format!("{} ({})", row.contender, row.store);
         let names: Vec<_> = faster.iter().map(named).collect();
         let names = names.join(", ");
-        told += &format!(" Faster, by usual ways: {names}; see their turns and their order.");
+        told += &format!(" Faster: {names}; see their turns and their order.");
     }
     told += " A lock is released at once, so the mean is 1 / rate. Half of the hand-overs may take \
         far less than the mean: on etcd, most stay within a process, and the others cross to \
@@ -100,23 +92,6 @@ fn ranked(ours: &Row, faster: &[&Row]) -> String {
 }
 
 fn fleet(report: &Report) -> Answer {
-    let rows = waiting(report, "herd");
-    let line = |row: &&Row| {
-        let figures = &row.figures;
-        let requests = figures.requests.as_ref();
-        let of_all = requests.and_then(median).map(|requests| number(requests * FLEET));
-        let mut cells = named(row);
-        cells.extend([
-            time(Some(&figures.acquire.p50)),
-            time(Some(&figures.acquire.max)),
-            count(figures.connections.as_ref()),
-            count(requests),
-            count(figures.wakes.as_ref()),
-            time(Some(&figures.client_cpu)),
-            of_all.unwrap_or_else(dash),
-        ]);
-        cells
-    };
     let swept = swept(report);
     let growth = if swept.is_empty() { "" } else { ", which the sweep over workers checks" };
     let told = match section(report, "herd") {
@@ -130,10 +105,22 @@ fn fleet(report: &Report) -> Answer {
         ),
         None => format!("This run does not say it: it has no preset herd.{swept}"),
     };
-    let heading = "store, contender, what it is, until half have had it, until the last has, \
-        connections of all, requests per waiter, wakes per waiter, client CPU per waiter, \
-        requests of 300 (extrapolated)";
-    let table = Table::new(heading, rows.iter().map(line));
+    let columns: [Column; 10] = [
+        STORE,
+        CONTENDER,
+        ROLE,
+        ("until half have had it", P50.1),
+        ("until the last has", SLOWEST.1),
+        ("connections of all", CONNECTED.1),
+        ("requests per waiter", REQUESTS.1),
+        ("wakes per waiter", WAKES.1),
+        ("client CPU per waiter", CLIENT_CPU.1),
+        ("requests of 300 (extrapolated)", |row| {
+            let requests = row.figures.requests.as_ref().and_then(median);
+            requests.map_or_else(dash, |requests| number(requests * FLEET))
+        }),
+    ];
+    let table = Table::of(&columns, waiting(report, "herd"));
     Answer { question: "What does a fleet of 300 waiters cost?", told, table }
 }
 
@@ -165,49 +152,65 @@ fn fairness(report: &Report) -> Answer {
     };
     let fleet = on_redis("hot-fleet");
     let rows = if fleet.len() > 1 { fleet } else { on_redis("hot-name") };
-    let line = |row: &&Row| {
-        let times = row.figures.handover.as_ref();
-        let mut cells = named(row);
-        let own = row.role == Role::Distlock;
-        let rates = [count(Some(&row.figures.rate)), ratio(row.ratio.filter(|_| !own))];
-        cells.extend(rates);
-        cells.push(time(times.map(|times| &times.p50)));
-        cells.extend(evenness(row));
-        cells.push(count(row.figures.requests.as_ref()));
-        cells
-    };
-    let ours = rows.iter().find(|row| row.role == Role::Distlock);
-    let other = rows.iter().find(|row| row.role != Role::Distlock);
-    let told = match (ours, other) {
+    let find = |role: Role| rows.iter().find(|row| row.role == role);
+    let told = match (find(Role::Distlock), find(Role::Unordered)) {
         (Some(ours), Some(other)) => {
-            let beside = |preset: &str| {
-                let rows = on_redis(preset);
-                let row = rows.iter().find(|row| row.contender == other.contender);
-                ratio(row.and_then(|row| row.ratio))
-            };
-            let (alone, hot) = (beside("uncontended"), beside("hot-name"));
+            let hot = on_redis("hot-name").into_iter().find(|row| row.role == other.role);
             format!(
-                "distlock serves workers in the order of their requests: {} acquisitions/s, {}. {} \
-                 keeps no order: {} acquisitions/s, {}. This is not the price of order alone: the \
-                 other one runs in another language behind a pipe, and polls. Its rate is {alone} \
-                 times distlock's where nobody waits (uncontended), and {hot} times where tasks of \
-                 one process wait (hot-name).",
+                "distlock serves workers in the order of their requests: {} acquisitions/s, {}. \
+                 With mode=simple it has no queue, and waiters poll: {} acquisitions/s, {}. That \
+                 is {} times the rate with an order, and {} times where the tasks of one process \
+                 wait (hot-name).",
                 count(Some(&ours.figures.rate)),
                 order(ours),
-                other.contender,
                 count(Some(&other.figures.rate)),
                 order(other),
+                ratio(other.ratio),
+                ratio(hot.and_then(|row| row.ratio)),
             )
         }
-        _ => "This run does not say it: it has no usual way beside distlock on Redis.".into(),
+        _ => "This run does not say it: it has no mode=simple beside distlock on Redis.".into(),
     };
-    let heading = "store, contender, what it is, acquisitions/s, x distlock, hand-over 50 %, \
-        least and most turns, out of order, requests";
-    let table = Table::new(heading, rows.iter().map(line));
+    let columns = [STORE, CONTENDER, ROLE, RATE, RATIO, HANDOVER, TURNS, ORDER, REQUESTS];
+    let table = Table::of(&columns, rows);
     Answer { question: "What does fairness cost on Redis?", told, table }
 }
 
+/// What distlock costs where no request is sent, in words. `None` without such a load.
+pub(crate) fn own_cost(report: &Report) -> Option<String> {
+    let rows = in_memory(report);
+    let nanos = |row: &&Row| 1000.0 * mean(row);
+    let ours = nanos(rows.iter().find(|row| row.role == Role::Distlock)?);
+    let bare = rows.iter().find(|row| row.role == Role::Usual)?;
+    let least = nanos(bare);
+    Some(format!(
+        "In memory no request is sent: an acquire and its release take {} ns with distlock, and {} \
+         ns with {}, both with four looks at the clock. The other {} ns are lock-core's and \
+         lock-memory's own work.",
+        number(ours),
+        number(least),
+        bare.contender,
+        number(ours - least),
+    ))
+}
+
+fn in_memory(report: &Report) -> Vec<&Row> {
+    let mut rows = waiting(report, "uncontended");
+    rows.retain(|row| row.store == "memory");
+    rows
+}
+
+fn own(report: &Report) -> Answer {
+    let told = own_cost(report).unwrap_or_else(|| {
+        "This run does not say it: it has no preset uncontended in memory.".into()
+    });
+    let nanos: Column = ("ns for both", |row| number(1000.0 * mean(row)));
+    let columns = [STORE, CONTENDER, ROLE, nanos, CLIENT_CPU];
+    let table = Table::of(&columns, in_memory(report));
+    Answer { question: "What do an acquire and a release cost without a store?", told, table }
+}
+
 fn order(row: &Row) -> String {
-    let [turns, out_of_order] = evenness(row);
+    let (turns, out_of_order) = ((TURNS.1)(row), (ORDER.1)(row));
     format!("{turns} of an even share per worker, {out_of_order} of grants out of order")
 }

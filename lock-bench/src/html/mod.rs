@@ -5,14 +5,17 @@ mod belief;
 mod plots;
 mod sweeps;
 mod table;
-mod words;
 
 use lock_report::{command, origin, page, section};
 use maud::{Markup, html};
 
-use crate::{Report, Section};
+use crate::{Report, Section, words::load};
 
-pub(crate) use self::{answers::answers, belief::beliefs, table::summary, words::load};
+pub(crate) use self::{
+    answers::{answers, own_cost},
+    belief::beliefs,
+    table::summary,
+};
 
 const TITLE: &str = "Distributed locks: what they cost";
 
@@ -23,7 +26,7 @@ pub fn html(report: &Report) -> String {
         a.skip href="#answers" { "To the answers" }
         (banner(report))
         main {
-            (section("answers", "Three answers", answers::cards(report)))
+            (section("answers", "Answers", answers::cards(report)))
             (section("belief", "Read this before you believe a lock benchmark", belief::points()))
             @for part in &report.sections { (section(&part.preset, &part.preset, preset(part))) }
             @if !report.sweeps.is_empty() {

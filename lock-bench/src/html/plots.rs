@@ -3,9 +3,10 @@
 use lock_report::{BarSeries, Drawing, Lane, Span, State, TailRow, Timeline, figure};
 use maud::{Markup, html};
 
-use crate::{Quantiles, Row, Section, Turn};
-
-use super::words::{median, role};
+use crate::{
+    Quantiles, Row, Section, Turn,
+    words::{median, named},
+};
 
 /// The rows of a drawing's data that are shown.
 pub(super) const SHOWN: usize = 24;
@@ -43,7 +44,7 @@ fn rates(section: &Section) -> Vec<(String, Drawing)> {
         let rows = section.rows.iter().filter(|row| row.store == store);
         let named = rows.map(|row| {
             let rate = median(&row.figures.rate).unwrap_or(f64::NAN);
-            (with_role(row), rate)
+            (named(row), rate)
         });
         let (labels, values) = named.unzip();
         let series = vec![BarSeries { name: "acquisitions per second".into(), values }];
@@ -51,14 +52,6 @@ fn rates(section: &Section) -> Vec<(String, Drawing)> {
         (title, Drawing::Bars { y: "acquisitions per second".into(), labels, series })
     };
     stores.into_iter().map(of).collect()
-}
-
-fn with_role(row: &Row) -> String {
-    let role = role(row.role);
-    match row.contender == role {
-        true => role.into(),
-        false => format!("{} ({role})", row.contender),
-    }
 }
 
 fn handovers(section: &Section, title: &str) -> Option<(String, Drawing)> {

@@ -3,9 +3,9 @@
 use lock_report::{Drawing, Series, figure, number};
 use maud::{Markup, html};
 
-use crate::{Report, Sweep};
+use crate::{Report, Sweep, words::dash};
 
-use super::{plots::SHOWN, table::Table, words::dash};
+use super::{plots::SHOWN, table::Table};
 
 pub(super) fn all(report: &Report) -> Markup {
     let groups: Vec<&[Sweep]> =
@@ -49,7 +49,7 @@ fn plot(group: &[Sweep], id: &str) -> Markup {
 
 /// Memory and requests of what is held, where they were counted.
 fn idle(sweeps: &[Sweep]) -> Table {
-    let heading = "store, contender, over, value, memory per lock, requests/s at rest";
+    let heading = ["store", "contender", "over", "value", "memory per lock", "requests/s at rest"];
     let rows = sweeps.iter().flat_map(|sweep| {
         let told = sweep.points.iter();
         let told = told.filter(|point| point.memory.is_some() || point.idle_requests.is_some());
@@ -65,5 +65,5 @@ fn idle(sweeps: &[Sweep]) -> Table {
             ]
         })
     });
-    Table::new(heading, rows)
+    Table { heading: heading.into(), rows: rows.collect() }
 }

@@ -203,7 +203,25 @@ fn command(arguments: Vec<OsString>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+    use lock_memory::{Defect, MemoryStore};
+
     use super::*;
+    use crate::opt::{Command, Opt};
+
+    /// As typed, but for the store, which is broken on purpose: two of a crowd get a lock at once.
+    #[test]
+    fn a_lock_that_does_not_exclude_has_an_exit_code() {
+        MemoryStore::broken(Defect::GrantsTwoOfACrowd).put("broken");
+        let line = "distlock bench --alone --yes --hold 2ms --seconds 0.1 --sweep workers=8,16";
+        let parsed = Opt::try_parse_from(line.split(' ')).unwrap();
+        let Command::Bench(opt) = parsed.command else { panic!("another command") };
+        let ended = |store: &str| bench(&opt, &[store.to_owned()]).unwrap();
+        let [broken, whole] = ["memory:broken", "memory:whole"].map(ended);
+        // As text: an `ExitCode` is opaque.
+        assert_eq!(format!("{broken:?}"), format!("{:?}", ExitCode::from(1)));
+        assert_eq!(format!("{whole:?}"), format!("{:?}", ExitCode::SUCCESS));
+    }
 
     #[test]
     fn the_command_of_a_report_has_no_url() {

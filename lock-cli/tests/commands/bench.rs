@@ -115,7 +115,7 @@ fn a_table_fits_80_columns() {
     let (code, out, error) = bench(&Place::new(), "--preset hot-name --seconds 0.1");
     assert_eq!(code, Some(0), "{error}");
     assert!(out.starts_with("hot-name: Tasks of one process"), "{out}");
-    for part in ["on memory:", "on sqlite:", "To repeat it: distlock bench --preset hot-name"] {
+    for part in ["on memory:", "on sqlite:", "Command: `distlock bench --preset hot-name"] {
         assert!(out.contains(part), "no {part:?} in\n{out}");
     }
     for line in out.lines() {

@@ -9,6 +9,8 @@ use lock_core::keep::poison::lock;
 
 use super::MemoryStore;
 
+static STORES: LazyLock<Mutex<HashMap<String, MemoryStore>>> = LazyLock::new(Mutex::default);
+
 impl MemoryStore {
     /// Returns the store behind the URL `memory:NAME` in this process, `""` for that of `memory:`.
     /// It is made at the first use of its name, here or by a URL, and lives as long as the process.
@@ -36,9 +38,13 @@ impl MemoryStore {
     /// # Ok(()) }
     /// ```
     pub fn named(name: impl AsRef<str>) -> Self {
-        static STORES: LazyLock<Mutex<HashMap<String, MemoryStore>>> =
-            LazyLock::new(Mutex::default);
-        let mut stores = lock(&STORES);
-        stores.entry(name.as_ref().to_owned()).or_default().clone()
+        lock(&STORES).entry(name.as_ref().to_owned()).or_default().clone()
+    }
+
+    /// Puts this store behind the URL `memory:NAME` in this process, in place of the one that was
+    /// there, so that a program under test meets a [broken](Self::broken) store.
+    #[cfg(feature = "properties")]
+    pub fn put(&self, name: impl Into<String>) {
+        lock(&STORES).insert(name.into(), self.clone());
     }
 }

@@ -93,10 +93,6 @@ impl Client for Connected {
             owner: format!("{:016x}:{}", std::process::id(), Uuid::new_v4().simple()),
         }))
     }
-
-    async fn close(self: Box<Self>) -> Result<(), Failure> {
-        Ok(())
-    }
 }
 
 struct Key {

@@ -102,10 +102,6 @@ impl Client for Connected {
         let name = literal(dialect, own::name(name).as_bytes());
         Ok(Box::new(Row { few, dialect, full, name, id: String::new() }))
     }
-
-    async fn close(self: Box<Self>) -> Result<(), Failure> {
-        Ok(())
-    }
 }
 
 struct Row {

@@ -43,10 +43,6 @@ impl Client for Endpoints {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         Ok(Box::new(Turns { command, running: None }))
     }
-
-    async fn close(self: Box<Self>) -> Result<(), Failure> {
-        Ok(())
-    }
 }
 
 struct Turns {

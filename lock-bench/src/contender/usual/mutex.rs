@@ -30,10 +30,6 @@ impl Client for Names {
         let mutex = names.entry(name.to_owned()).or_default().clone();
         Ok(Box::new(Locker { mutex, held: None }))
     }
-
-    async fn close(self: Box<Self>) -> Result<(), Failure> {
-        Ok(())
-    }
 }
 
 struct Locker {

@@ -108,10 +108,6 @@ impl Client for Interpreter {
         process.hear("ready").await?;
         Ok(Box::new(process))
     }
-
-    async fn close(self: Box<Self>) -> Result<(), Failure> {
-        Ok(())
-    }
 }
 
 /// It disconnects and ends when its input is closed, which a drop does.

@@ -27,10 +27,6 @@ impl Client for Database {
         let connection = Connection::open(&self.0).await?;
         Ok(Box::new(Session { connection, name: name.to_owned() }))
     }
-
-    async fn close(self: Box<Self>) -> Result<(), Failure> {
-        Ok(())
-    }
 }
 
 /// A drop disconnects, which frees what is held.

@@ -1,49 +1,51 @@
-//! The words and numbers of the page.
+//! The words and numbers of tables and pages.
 
 use lock_core::duration::shown;
 use lock_report::number;
 
-use crate::{Preset, Ratio, Role, Rounds, Section, Workload};
+use crate::{Preset, Ratio, Report, Role, Rounds, Row, Section, Workload};
 
 /// The median of the rounds.
-pub(super) fn median(rounds: &Rounds) -> Option<f64> {
+pub(crate) fn median(rounds: &Rounds) -> Option<f64> {
     Ratio::of(rounds).map(|ratio| ratio.median)
 }
 
 /// The median of the rounds, or a dash.
-pub(super) fn count(rounds: Option<&Rounds>) -> String {
+pub(crate) fn count(rounds: Option<&Rounds>) -> String {
     rounds.and_then(median).map_or_else(dash, number)
 }
 
 /// The median of times in microseconds, with its unit, or a dash.
-pub(super) fn time(rounds: Option<&Rounds>) -> String {
+pub(crate) fn time(rounds: Option<&Rounds>) -> String {
     rounds.and_then(median).map_or_else(dash, micros)
 }
 
 /// A time given in microseconds, with its unit.
-pub(super) fn micros(time: f64) -> String {
+pub(crate) fn micros(time: f64) -> String {
     match time {
         1e6.. => format!("{} s", number(time / 1e6)),
         1e3.. => format!("{} ms", number(time / 1e3)),
+        ..1.0 if time > 0.0 => format!("{} ns", number(time * 1e3)),
         _ => format!("{} µs", number(time)),
     }
 }
 
-pub(super) fn ratio(ratio: Option<Ratio>) -> String {
+pub(crate) fn ratio(ratio: Option<Ratio>) -> String {
     let with_interval = |Ratio { median, low, high }| {
         format!("{} ({} to {})", number(median), number(low), number(high))
     };
     ratio.map_or_else(dash, with_interval)
 }
 
-pub(super) fn dash() -> String {
+pub(crate) fn dash() -> String {
     "–".into()
 }
 
 /// What a contender stands for, in a cell.
-pub(super) fn role(role: Role) -> &'static str {
+pub(crate) fn role(role: Role) -> &'static str {
     match role {
         Role::Distlock => "distlock",
+        Role::Unordered => "distlock without order",
         Role::FloorLeast => "floor: the least",
         Role::FloorKeys => "floor: same keys",
         Role::Usual => "usual way",
@@ -51,8 +53,32 @@ pub(super) fn role(role: Role) -> &'static str {
     }
 }
 
+/// A contender with what it stands for.
+pub(crate) fn named(row: &Row) -> String {
+    match row.role {
+        Role::Distlock => row.contender.clone(),
+        other => format!("{} ({})", row.contender, role(other)),
+    }
+}
+
+/// A run, a sentence each: when, on which machine, with which versions, and how to repeat it.
+pub(crate) fn run(report: &Report) -> [String; 4] {
+    let machine = &report.machine;
+    let versions = report.versions.iter().map(|(name, version)| format!("{name} {version}"));
+    let day = report.started.split('T').next().unwrap_or_default();
+    [
+        format!("A run of {day} that took {:.0} s.", report.took),
+        format!(
+            "Machine: {}, {}, {} cores, {} GiB.",
+            machine.processor, machine.system, machine.cores, machine.memory
+        ),
+        format!("Versions: {}.", versions.collect::<Vec<_>>().join(", ")),
+        format!("Command: `{}`.", report.command),
+    ]
+}
+
 /// The tasks of a load, and where they are.
-pub(super) fn tasks(workload: &Workload) -> String {
+pub(crate) fn tasks(workload: &Workload) -> String {
     let processes = match workload.processes {
         1 => "one process".into(),
         count => format!("{count} processes"),
@@ -66,8 +92,8 @@ pub(super) fn tasks(workload: &Workload) -> String {
 /// The load in words, with the rounds.
 pub(crate) fn load(section: &Section) -> String {
     let count = section.rows.first().map_or(0, |row| row.figures.rate.0.len());
-    match section.preset.parse::<Preset>() {
-        Ok(Preset::Crash) => {
+    match Preset::of_name(&section.preset) {
+        Some(Preset::Crash) => {
             let ttl = section.workload.ttl.map_or_else(dash, |ttl| shown(ttl).to_string());
             format!(
                 "One process holds a lock with a TTL of {ttl}, and another one waits. Half a \
@@ -76,7 +102,7 @@ pub(crate) fn load(section: &Section) -> String {
                  process is free at once."
             )
         }
-        Ok(Preset::Leader) => format!(
+        Some(Preset::Leader) => format!(
             "A client asks for a lock that nobody holds, from the kill until it is granted; \
              {count} rounds. The time has the election of another leader in it, and no TTL of a \
              lock."
@@ -99,7 +125,9 @@ fn played(workload: &Workload) -> String {
         (false, None) => "closed loop".into(),
         (false, Some(rate)) => format!("open loop with {} starts per second", number(rate)),
     };
-    format!("{}, {names}, {}, {hold}; {starts}", tasks(workload), workload.kind)
+    let ttl =
+        workload.ttl.map_or_else(String::new, |ttl| format!(", with a TTL of {}", shown(ttl)));
+    format!("{}, {names}, {}, {hold}{ttl}; {starts}", tasks(workload), workload.kind)
 }
 
 /// A herd's round lasts until all have had the lock.
