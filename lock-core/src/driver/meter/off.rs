@@ -22,7 +22,7 @@ pub(crate) fn timed_out(_store: &'static str, _request: &Request) {}
 
 pub(crate) fn renewal_failed(_store: &str) {}
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Holding;
 
 impl Holding {

@@ -103,7 +103,7 @@ pub(crate) fn renewal_failed(store: &str) {
 }
 
 /// One grant, from its begin to its first end.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Holding(Mutex<Option<(Vec<Label>, Instant)>>);
 
 impl Holding {
