@@ -72,7 +72,7 @@ impl EtcdLock {
                 let watching = stream::run(watcher.clone());
                 tokio::join!(watching, lists::run(watcher), sessions.check_late_requests())
             };
-            tokio::spawn(store.closed.clone().run_until_cancelled_owned(tasks));
+            tokio::spawn(store.connection.closed.clone().run_until_cancelled_owned(tasks));
             trace::connected(STORE);
             Ok(Self { store, guarantees })
         })
@@ -228,15 +228,12 @@ impl DistributedLock for EtcdLock {
     }
 
     async fn close(&self) -> Result<()> {
-        let closed = self.store.sessions.close().await;
-        self.store.closed.cancel();
-        closed
+        self.store.sessions.close().await
     }
 }
 
 impl Drop for EtcdLock {
     fn drop(&mut self) {
-        self.store.closed.cancel();
         let sessions = self.store.sessions.clone();
         // On the runtime that connected, wherever it is dropped. If that is gone, the locks end
         // with their TTL.

@@ -53,7 +53,8 @@ pub(crate) async fn observe(
     let (out, observed) = mpsc::channel(UNREAD);
     let first = vec![observer.seen.leader.clone()];
     let tell = keep::observe::tell(observer, first, out);
-    store.runtime.spawn(store.closed.clone().run_until_cancelled_owned(tell));
+    let closed = store.connection.closed.clone();
+    store.runtime.spawn(closed.run_until_cancelled_owned(tell));
     Ok(observed)
 }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use lock_core::LossReason;
 use tokio::{runtime::Handle, task::JoinHandle};
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     election::observers::Reads,
@@ -23,8 +22,6 @@ pub(crate) struct Store {
     pub(crate) watcher: Arc<Watcher>,
     pub(crate) observed: Reads,
     pub(crate) runtime: Handle,
-    /// Cancelled when the client is closed or dropped: nothing is observed any more.
-    pub(crate) closed: CancellationToken,
 }
 
 impl Store {
@@ -40,7 +37,6 @@ impl Store {
             connection,
             layout,
             runtime: Handle::current(),
-            closed: CancellationToken::new(),
         });
         let weak = Arc::downgrade(&store);
         store.connection.revisions.set_owner(store.layout.floor(), move || {
