@@ -5,13 +5,13 @@ use std::time::Duration;
 use etcd_client::{Client, ConnectOptions};
 use lock_core::{
     Encryption, Layout, Result, Secret, StoreUrl, Timeouts, Tls, User,
-    duration::shown,
-    keep::{errors::invalid, limits::DEFAULT_TTL, tls::of_url},
+    keep::{limits::DEFAULT_TTL, tls::of_url},
 };
 
 use crate::{
     layout::keys::Keys,
-    wire::{dial, login::Login, member::Limits, tls},
+    session::pool::whole_seconds,
+    wire::{dial, login::Login, member::Limits},
 };
 
 const DEFAULT_PORT: u16 = 2379;
@@ -189,7 +189,7 @@ impl EtcdConfig {
     pub(crate) fn check(&self) -> Result<()> {
         whole_seconds("ttl", self.default_ttl())?;
         self.timeouts.check()?;
-        tls::check(&self.tls, &self.source().endpoints())
+        dial::check_tls(&self.tls, &self.source().endpoints())
     }
 
     pub(crate) fn limits(&self) -> Limits {
@@ -235,14 +235,6 @@ fn endpoint(host: &str) -> String {
         true => host.to_owned(),
         false => format!("{host}:{DEFAULT_PORT}"),
     }
-}
-
-/// Checks that a TTL is in whole seconds. etcd counts TTLs so, and rounding would break the promise.
-pub(crate) fn whole_seconds(option: &str, ttl: Duration) -> Result<()> {
-    if ttl.subsec_nanos() == 0 {
-        return Ok(());
-    }
-    Err(invalid(option, shown(ttl), "etcd counts TTLs in whole seconds"))
 }
 
 #[cfg(test)]

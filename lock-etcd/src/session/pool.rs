@@ -8,13 +8,16 @@ use std::{
 use futures_util::future::join_all;
 use lock_core::{
     Attempt, Clock, Error, Instant, LossReason, Result, Wait,
-    keep::pool::{Found, Maker, Pool, Pooled, other_ttl},
+    duration::shown,
+    keep::{
+        errors::invalid,
+        pool::{Found, Maker, Pool, Pooled, other_ttl},
+    },
 };
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    config::whole_seconds,
     error::{Failure, FailureKind, STORE},
     layout::keys::Keys,
     session::{Session, end, key::make_key, renewal},
@@ -288,6 +291,14 @@ impl Sessions {
             failure.into_error("close", in_doubt)
         })
     }
+}
+
+/// Checks that a TTL is in whole seconds. etcd counts TTLs so, and rounding would break the promise.
+pub(crate) fn whole_seconds(option: &str, ttl: Duration) -> Result<()> {
+    if ttl.subsec_nanos() == 0 {
+        return Ok(());
+    }
+    Err(invalid(option, shown(ttl), "etcd counts TTLs in whole seconds"))
 }
 
 /// Asks the member whether it lives.
