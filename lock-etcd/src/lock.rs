@@ -18,7 +18,7 @@ use crate::{
     election::observe,
     error::{STORE, is_full},
     operators,
-    queue::{diagnose, lists, stream},
+    queue::{lists, stream},
     session::store::Store,
     wire::{
         cautions::{self, Server},
@@ -200,7 +200,7 @@ impl DistributedLock for EtcdLock {
     }
 
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
-        diagnose::diagnose(self.open()?, name, attempts).await
+        operators::diagnose(self.open()?, name, attempts).await
     }
 
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
