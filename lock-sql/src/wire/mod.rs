@@ -23,7 +23,6 @@ pub(crate) mod process;
 mod remote;
 mod run;
 pub(crate) mod script;
-mod server;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
