@@ -16,8 +16,7 @@ use crate::{
     error::Refusal,
     wire::{
         failure::Failure,
-        host::Connected,
-        hosts::Hosts,
+        hosts::{Connected, Hosts},
         limit::{GOODBYE, Limit},
         link::Link,
         turns::Rank,

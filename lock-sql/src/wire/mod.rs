@@ -7,7 +7,6 @@ pub(crate) mod failure;
 #[cfg(all(feature = "properties", feature = "sqlite"))]
 pub(crate) mod faults;
 pub(crate) mod given_client;
-mod host;
 pub(crate) mod hosts;
 mod limit;
 mod link;
