@@ -17,9 +17,8 @@ use crate::{
     wire::{
         failure::Failure,
         hosts::{Connected, Hosts},
-        limit::{GOODBYE, Limit},
         link::Link,
-        turns::Rank,
+        turns::{GOODBYE, Limit, Rank},
     },
 };
 

@@ -11,9 +11,9 @@ use tokio::{sync::Notify, task::JoinSet};
 use crate::wire::{
     failure::Failure,
     given_client::Way,
-    limit::Limit,
     link::Link,
     logins::{Logins, hash},
+    turns::Limit,
     verdict::{Origin, judge},
 };
 
@@ -25,7 +25,7 @@ const OTHERS: Duration = Duration::from_millis(300);
 /// One host of a database, and the way to it.
 pub(crate) struct Host<C: Link> {
     /// Its name and port, for people.
-    pub(super) name: String,
+    name: String,
     way: Way<C>,
     pub(super) logins: Logins<C::Options>,
 }
@@ -45,13 +45,13 @@ impl<C: Link> Host<C> {
     }
 
     /// Whether a login was one with other options than the current ones.
-    pub(super) fn is_former(&self, login: u64) -> bool {
+    fn is_former(&self, login: u64) -> bool {
         (self.way)().is_ok_and(|current| hash(&current) != login)
     }
 
     /// Connects with the options that are current now, and with those that the host accepted last
     /// if it refuses the login. A login that was refused a moment ago is not sent again.
-    pub(super) async fn connect(&self, limit: Duration) -> Result<Connected<C>, Failure> {
+    async fn connect(&self, limit: Duration) -> Result<Connected<C>, Failure> {
         let limit = Limit::new(limit);
         limit.within(self.try_logins(&limit)).await.map_err(Failure::Down)?
     }

@@ -16,9 +16,8 @@ use crate::{
         database::{Answer, Database},
         given_client::Way,
         hosts::{Host, Hosts},
-        limit::Limit,
         link::Link,
-        turns::{SEATS, Turn, Turns},
+        turns::{Limit, SEATS, Turn, Turns},
     },
 };
 

@@ -31,10 +31,10 @@ use crate::{
         failure::Failure,
         given_client,
         hosts::Hosts,
-        limit::{GOODBYE, Limit},
         link::Link,
         remote::{Remote, hosts, set, texts},
         script::OBSERVERS,
+        turns::{GOODBYE, Limit},
         verdict::Origin,
     },
 };

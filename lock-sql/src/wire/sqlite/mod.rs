@@ -28,11 +28,10 @@ use crate::{
         failure::Failure,
         given_client::{self, Way},
         hosts::Hosts,
-        limit::Limit,
         link::Link,
         process::{Shared, share},
         sqlite::{clock::Here, file::Location},
-        turns::{Rank, Turn, Turns},
+        turns::{Limit, Rank, Turn, Turns},
         verdict::Origin,
     },
 };
