@@ -10,9 +10,7 @@ mod floor;
 mod read;
 mod release;
 mod renew;
-mod set;
 mod state;
-mod token;
 mod wake;
 
 use std::collections::BTreeSet;
