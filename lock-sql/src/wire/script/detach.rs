@@ -28,16 +28,16 @@ impl Script {
             let (client, holder) = (self.id(client), self.0.bytes(holder.as_bytes()));
             format!(", client = {client}, holder = {holder}")
         });
-        let (columns, above) = (self.columns(false), above());
+        let above = above();
         let granted = granted.map_or(String::new(), |at| {
             format!(", granted = COALESCE(granted, {})", self.time_of_day(at))
         });
-        format!(
+        let change = format!(
             "UPDATE distlock_v1_entries SET attempt = {to}, expires = {now} + ttl{owner}{granted} \
              WHERE name = {name} AND token = {token} \
              AND (attempt = {to} OR attempt = {from} AND token > {above}) \
-             AND kind = {EXCLUSIVE} AND expires > {now}; \
-             SELECT {columns} FROM distlock_v1_entries WHERE name = {name} AND token = {token};"
-        )
+             AND kind = {EXCLUSIVE} AND expires > {now}; "
+        );
+        change + &self.select(false, &format!("WHERE name = {name} AND token = {token}"))
     }
 }

@@ -24,10 +24,8 @@ impl Script {
 
     /// Returns the first entry of a queue.
     pub(crate) fn observe(self, name: &LockName) -> String {
-        let (name, columns) = (self.name(name), self.columns(true));
-        format!(
-            "SELECT {columns} FROM distlock_v1_entries WHERE name = {name} ORDER BY token LIMIT 1;"
-        )
+        let name = self.name(name);
+        self.select(true, &format!("WHERE name = {name} ORDER BY token LIMIT 1"))
     }
 
     /// Returns a name's queue, with holders and values.
@@ -61,12 +59,11 @@ impl Script {
         let from = self.0.bytes(prefix.as_bytes());
         let to = self.0.bytes(&[prefix.as_bytes(), b"\xff"].concat());
         let now = self.0.now();
-        let columns = self.columns(false);
-        format!(
-            "SELECT {columns} FROM distlock_v1_entries AS used \
-             WHERE name >= {from} AND name < {to} AND expires > {now} \
+        let first = format!(
+            "AS used WHERE name >= {from} AND name < {to} AND expires > {now} \
              AND NOT EXISTS (SELECT 1 FROM distlock_v1_entries AS earlier WHERE earlier.name = used.name \
-             AND earlier.token < used.token AND earlier.expires > {now}) ORDER BY name;"
-        )
+             AND earlier.token < used.token AND earlier.expires > {now}) ORDER BY name"
+        );
+        self.select(false, &first)
     }
 }
