@@ -3,7 +3,6 @@
 pub(crate) mod attempt;
 pub(crate) mod book;
 mod janitor;
-mod moves;
 mod neighbours;
 mod renewal;
 mod start;

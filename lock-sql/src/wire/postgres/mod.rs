@@ -1,15 +1,15 @@
 //! PostgreSQL.
 
-mod environment;
 mod fitness;
 pub(crate) mod pushes;
 
 use std::{
+    env,
     sync::{Arc, OnceLock},
     time::Duration,
 };
 
-use lock_core::{Encryption, Error, Secret, User};
+use lock_core::{Encryption, Error, Secret, Tls, User, keep::errors};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, PgConnection, PgPool,
     error::DatabaseError,
@@ -123,7 +123,7 @@ fn of_locks(options: PgConnectOptions) -> PgConnectOptions {
 fn options(server: &Server, host: &str, port: u16) -> Result<PgConnectOptions, Error> {
     // No password of `~/.pgpass` and `PGPASSWORD`: options of distlock alone say where it is.
     let options = PgConnectOptions::new_without_pgpass().host(host).port(port);
-    environment::check(&options, &server.tls)?;
+    check_environment(&options, &server.tls)?;
     let options = options.application_name("distlock").options([DIRECT]);
     let user = server.user.as_ref().map(User::read).transpose()?;
     let options = set(options, user.as_deref(), PgConnectOptions::username);
@@ -142,6 +142,26 @@ fn options(server: &Server, host: &str, port: u16) -> Result<PgConnectOptions, E
         _ => PgSslMode::VerifyFull,
     });
     Ok(options.disable_statement_logging())
+}
+
+/// Checks the variables that the options do not replace. Refuses `PGOPTIONS`: with its
+/// `search_path`, one of two processes would find other tables, so both would have the same lock.
+/// The library can only add to it. The value is not shown. Refuses one of `PGSSLCERT` and
+/// `PGSSLKEY` without the other, too.
+fn check_environment(options: &PgConnectOptions, tls: &Tls) -> Result<(), Error> {
+    if options.get_options().is_some_and(|options| !options.trim().is_empty()) {
+        return Err(invalid("PGOPTIONS", "unset: a search_path in it would lead to other locks"));
+    }
+    let is_used = tls.mode != Encryption::Off && tls.cert.is_none();
+    match (is_used, env::var("PGSSLCERT"), env::var("PGSSLKEY")) {
+        (true, Ok(_), Err(_)) => Err(invalid("PGSSLCERT", "unset, or beside PGSSLKEY")),
+        (true, Err(_), Ok(_)) => Err(invalid("PGSSLKEY", "unset, or beside PGSSLCERT")),
+        _ => Ok(()),
+    }
+}
+
+fn invalid(variable: &str, allowed: &str) -> Error {
+    errors::invalid(&format!("environment variable {variable}"), "(set)", allowed)
 }
 
 /// Makes the connection by which pushes come, one per client, and listens to them. `limit` counts

@@ -5,7 +5,6 @@
 
 mod acquire;
 mod convert;
-mod detach;
 mod floor;
 mod read;
 mod release;
