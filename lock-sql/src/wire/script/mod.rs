@@ -6,20 +6,20 @@
 mod acquire;
 mod convert;
 mod floor;
+mod next;
 mod read;
 mod release;
 mod renew;
 mod state;
-mod wake;
 
 use std::collections::BTreeSet;
 
 use lock_core::LockName;
 use uuid::Uuid;
 
-pub(crate) use self::read::HEAD;
 #[cfg(feature = "postgres")]
-pub(crate) use self::wake::OBSERVERS;
+pub(crate) use self::next::OBSERVERS;
+pub(crate) use self::read::HEAD;
 use crate::layout::dialect::Dialect;
 
 /// The head of the statement that makes entries, with all columns of an entry.
