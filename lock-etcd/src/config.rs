@@ -32,8 +32,7 @@ const DEFAULT_PORT: u16 = 2379;
 /// With the feature `serde` it can be read from a configuration file: the fields by their names,
 /// `ttl` as in a URL. `Debug` does not show the password.
 #[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 #[non_exhaustive]
 pub struct EtcdConfig {
     /// The members, `host` or `host:port`; not used with a given client. Default: `127.0.0.1:2379`.
@@ -48,10 +47,7 @@ pub struct EtcdConfig {
     /// The limits for connecting (4 s for all members together) and for a request (2 s).
     pub timeouts: Timeouts,
     /// The TTL of locks that set none, in whole seconds. Default: 15 s.
-    #[cfg_attr(
-        feature = "serde",
-        serde(default, deserialize_with = "lock_core::duration::deserialize")
-    )]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "lock_core::duration::deserialize"))]
     pub ttl: Option<Duration>,
     /// Start of every key, verbatim. Default: nothing.
     pub prefix: String,
