@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use lock_core::LossReason;
-use tokio::{runtime::Handle, task::JoinHandle};
+use lock_core::{LossReason, keep::share::Shared};
+use tokio::{runtime::Handle, sync::Mutex, task::JoinHandle};
 
 use crate::{
-    election::observers::Reads,
+    election::observers::Last,
     layout::keys::{Keys, Slots},
     queue::watcher::Watcher,
     session::pool::Sessions,
@@ -20,7 +20,8 @@ pub(crate) struct Store {
     pub(crate) slots: Arc<Slots>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) watcher: Arc<Watcher>,
-    pub(crate) observed: Reads,
+    /// The last reads of the names that are observed.
+    pub(crate) observed: Shared<Arc<str>, Mutex<Last>>,
     pub(crate) runtime: Handle,
 }
 
@@ -33,7 +34,7 @@ impl Store {
             slots: Arc::new(Slots::default()),
             sessions: Arc::new(Sessions::new(&layout, connection.clone(), probe)),
             watcher: Arc::new(Watcher::new(connection.clone())),
-            observed: Reads::default(),
+            observed: Default::default(),
             connection,
             layout,
             runtime: Handle::current(),

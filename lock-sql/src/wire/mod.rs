@@ -16,7 +16,6 @@ mod mysql;
 pub(crate) mod open;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
-pub(crate) mod process;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod remote;
 mod run;

@@ -11,7 +11,15 @@ use std::{
 };
 
 use async_trait::async_trait;
-use lock_core::{Clock, Result, deadline::jitter, keep::poison::lock, trace};
+use lock_core::{
+    Clock, Result,
+    deadline::jitter,
+    keep::{
+        poison::lock,
+        share::{Shared, share},
+    },
+    trace,
+};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, SqlitePool, raw_sql,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqliteSynchronous},
@@ -29,7 +37,6 @@ use crate::{
         given_client::{self, Way},
         hosts::Hosts,
         link::Link,
-        process::{Shared, share},
         sqlite::{clock::Here, file::Location},
         turns::{Limit, Rank, Turn, Turns},
         verdict::Origin,
