@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use etcd_client::{Client, ConnectOptions};
 use lock_core::{
-    Encryption, Layout, Result, Secret, StoreUrl, Timeouts, Tls, User,
-    keep::{limits::DEFAULT_TTL, tls::of_url},
+    Layout, Result, Secret, StoreUrl, Timeouts, Tls, User,
+    keep::{
+        limits::DEFAULT_TTL,
+        tls::{of_url, plain_password},
+    },
 };
 
 use crate::{
@@ -168,17 +171,8 @@ impl EtcdConfig {
 
     /// Says that the password goes through a network as it is, if it does.
     pub(crate) fn open_login(&self) -> Option<String> {
-        let is_here = |host: &String| {
-            let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
-            name.starts_with("127.") || matches!(name, "localhost" | "[::1]")
-        };
-        let is_open = self.given.is_none()
-            && self.tls.mode == Encryption::Off
-            && !self.hosts.iter().all(is_here);
-        (self.user.is_some() && is_open).then(|| {
-            "the password is sent in plain text; use tls=verify where others see the network"
-                .to_owned()
-        })
+        let has_login = self.user.is_some() && self.given.is_none();
+        plain_password(&self.tls, &self.hosts).filter(|_| has_login)
     }
 
     /// Refuses values that a URL cannot have, and files that are no certificates.
@@ -235,6 +229,8 @@ fn endpoint(host: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use lock_core::Encryption;
+
     use super::*;
 
     fn config(url: &str) -> Result<EtcdConfig> {
