@@ -1,6 +1,5 @@
 //! PostgreSQL.
 
-mod fitness;
 pub(crate) mod pushes;
 
 use std::{
@@ -11,18 +10,15 @@ use std::{
 
 use lock_core::{Encryption, Error, Secret, Tls, User, keep::errors};
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection, PgConnection, PgPool,
+    AssertSqlSafe, ConnectOptions, Connection, PgConnection, PgPool, Row as _,
     error::DatabaseError,
-    postgres::{PgConnectOptions, PgListener, PgPoolOptions, PgSslMode},
+    postgres::{PgConnectOptions, PgListener, PgPoolOptions, PgRow, PgSslMode},
     raw_sql,
 };
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use self::{
-    fitness::{DIRECT, ORIGIN, POOLED, STATE, is_fit, origin},
-    pushes::Pushes,
-};
+use self::pushes::Pushes;
 use crate::{
     config::server::Server,
     error,
@@ -48,6 +44,23 @@ const SETUP: &str = "SET default_transaction_isolation = 'read committed'; \
     SET bytea_output = 'hex'; SET client_min_messages = 'warning'; \
     SELECT set_config('synchronous_commit', 'on', false) \
     WHERE current_setting('synchronous_commit') = 'off'";
+
+/// Asks for the state that shows whether a server can keep locks.
+const STATE: &str = "SELECT pg_is_in_recovery()::text, current_setting('transaction_read_only'), \
+    current_setting('distlock.direct', true)";
+
+/// Asks where the data of a primary comes from. The first digits of the name of a file of its log
+/// are its timeline.
+const ORIGIN: &str = "SELECT (SELECT system_identifier::text FROM pg_control_system()), \
+    left(pg_walfile_name(pg_current_wal_lsn()), 8)";
+
+/// A setting in the start-up of a connection. A pooler does not pass it on.
+const DIRECT: (&str, &str) = ("distlock.direct", "yes");
+
+/// Why a pooler is refused, and what to do.
+const POOLED: &str = "a pooler of connections is between, such as PgBouncer: it hands the statements of \
+    one session to several, so that pushes and settings get lost; name the server itself \
+    (a client has few connections, and shares them among all its locks)";
 
 /// The port that is named by default.
 const PORT: u16 = 5432;
@@ -99,6 +112,33 @@ impl Link for PgConnection {
     async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {
         raw_sql(AssertSqlSafe(script)).fetch_all(self).await.map(|rows| Rows::read(&rows))
     }
+}
+
+/// Checks by the answer to [`STATE`] that a server can keep locks. The outer error is about an
+/// answer that makes no sense.
+fn is_fit(row: Option<&PgRow>) -> sqlx::Result<Result<(), Failure>> {
+    let row = row.ok_or(sqlx::Error::RowNotFound)?;
+    let (recovery, read_only): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+    let direct: Option<String> = row.try_get(2)?;
+    if direct.as_deref() != Some(DIRECT.1) {
+        return Ok(Err(Failure::Barred(error::unfit(Dialect::Postgres, POOLED))));
+    }
+    let why = match (recovery.as_str(), read_only.as_str()) {
+        ("false", "off") => return Ok(Ok(())),
+        ("false", _) => "the server is read-only (default_transaction_read_only)",
+        _ => "the server is a standby, which takes no writes",
+    };
+    Ok(Err(Failure::down(why)))
+}
+
+/// Reads the answer to [`ORIGIN`].
+fn origin(row: &PgRow) -> sqlx::Result<Origin> {
+    let (system, timeline): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+    let decode = |why: std::num::ParseIntError| sqlx::Error::Decode(why.into());
+    Ok(Origin {
+        system: system.parse().map_err(decode)?,
+        timeline: u32::from_str_radix(&timeline, 16).map_err(decode)?,
+    })
 }
 
 /// Old poolers refuse the start-up option that others only drop.
