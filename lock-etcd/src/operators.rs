@@ -144,8 +144,8 @@ async fn names_with(
     counts: impl Fn(&QueueEntry) -> bool,
 ) -> Result<BTreeSet<LockName>, Failure> {
     let Some((from, to)) = store.layout.names(start) else { return Ok(BTreeSet::new()) };
-    let entries = reads::entries(&store.connection, &from, &to).await?;
-    let counting = entries.iter().filter(|entry| counts(entry));
+    let found = reads::entries(&store.connection, &from, &to).await?;
+    let counting = found.entries.iter().filter(|entry| counts(entry));
     let names = counting.filter_map(|entry| store.layout.name(queue_of(&entry.key)));
     Ok(names.filter(|name| name.as_str().starts_with(start)).collect())
 }
@@ -191,7 +191,7 @@ pub(crate) async fn raise_token_floor(store: &Store, above: FencingToken) -> Res
     let asked = reads::floor(&store.connection, key).await;
     let (mut record, mut revision) = asked.map_err(failed)?;
     let until = Clock::Boot.now() + PATIENCE;
-    while record.above() < above.value() {
+    while record.above < above.value() {
         // The read of the same transaction returns what it writes.
         let raise = [
             TxnOp::put(key, above.to_string(), None),
