@@ -14,7 +14,7 @@ use lock_core::{
 use crate::{
     layout::keys::Keys,
     session::pool::whole_seconds,
-    wire::{dial, login::Login, member::Limits},
+    wire::{dial, login::Login},
 };
 
 const DEFAULT_PORT: u16 = 2379;
@@ -180,10 +180,6 @@ impl EtcdConfig {
         whole_seconds("ttl", self.default_ttl())?;
         self.timeouts.check()?;
         dial::check_tls(&self.tls, &self.source().endpoints())
-    }
-
-    pub(crate) fn limits(&self) -> Limits {
-        Limits::new(self.timeouts.connect, self.timeouts.request)
     }
 
     /// Returns the source of connections.

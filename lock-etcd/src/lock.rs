@@ -24,7 +24,7 @@ use crate::{
         cautions::{self, Server},
         connection::Connection,
         leases::{self, new_lease},
-        member::{ANSWER_LIMIT, Member},
+        member::{ANSWER_LIMIT, Limits, Member},
         requests,
     },
 };
@@ -55,8 +55,9 @@ impl EtcdLock {
             let (default_ttl, keys, open) =
                 (config.default_ttl(), config.keys(), config.open_login());
             config.check()?;
+            let limits = Limits::new(config.timeouts.connect, config.timeouts.request);
             let (mut connection, (shortest, probe, server)) =
-                Connection::open(config.source(), config.limits(), first_round)
+                Connection::open(config.source(), limits, first_round)
                     .await
                     .map_err(|failure| failure.into_error("connect", false))?;
             let mut guarantees = guarantees(Duration::from_secs(shortest), default_ttl, &server);
