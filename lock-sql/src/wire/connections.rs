@@ -16,8 +16,7 @@ use crate::{
     error::Refusal,
     wire::{
         failure::Failure,
-        hosts::{Connected, Hosts},
-        link::Link,
+        hosts::{Connected, Hosts, Link},
         turns::{GOODBYE, Limit, Rank},
     },
 };

@@ -1,4 +1,5 @@
-//! The hosts of one database, and the way to each: connections go to the one that takes writes.
+//! The hosts of one database, what a connection to one can do, and the way there: connections go to the
+//! host that takes writes.
 
 use std::{
     sync::{Arc, Mutex},
@@ -6,21 +7,45 @@ use std::{
 };
 
 use lock_core::{Clock, Instant, Timeouts, keep::poison::lock, trace};
+use sqlx::Connection;
 use tokio::{sync::Notify, task::JoinSet};
 
-use crate::wire::{
-    failure::Failure,
-    given_client::Way,
-    link::Link,
-    logins::{Logins, hash},
-    turns::Limit,
-    verdict::{Origin, judge},
+use crate::{
+    layout::{dialect::Dialect, row::Rows},
+    wire::{
+        failure::Failure,
+        given_client::Way,
+        logins::{Logins, hash},
+        turns::Limit,
+        verdict::{Origin, judge},
+    },
 };
 
 /// Time limit for a connection to one of several hosts.
 const EACH: Duration = Duration::from_secs(1);
 /// How long the other hosts may take to show that they take writes, too, once one does.
 const OTHERS: Duration = Duration::from_millis(300);
+
+/// A connection to a database of one kind.
+pub(crate) trait Link: Connection + Sized + 'static {
+    const DIALECT: Dialect;
+
+    /// Asks how many commits wait for a standby, where no time limit of the server ends that.
+    const HUNG_COMMITS: Option<&str> = None;
+
+    /// Makes a connection with the settings that scripts need. Returns it, and where the server's
+    /// data comes from, if the server tells.
+    fn make(
+        options: &Self::Options,
+    ) -> impl Future<Output = Result<(Self, Option<Origin>), Failure>> + Send;
+
+    /// Sends a script. Returns the rows of all its statements; the inner error is about an answer
+    /// that makes no sense.
+    fn fetch(
+        &mut self,
+        script: String,
+    ) -> impl Future<Output = sqlx::Result<sqlx::Result<Rows>>> + Send;
+}
 
 /// One host of a database, and the way to it.
 pub(crate) struct Host<C: Link> {

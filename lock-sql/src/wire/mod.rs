@@ -8,7 +8,6 @@ pub(crate) mod failure;
 pub(crate) mod faults;
 pub(crate) mod given_client;
 pub(crate) mod hosts;
-mod link;
 mod logins;
 pub(crate) mod method;
 #[cfg(feature = "mysql")]

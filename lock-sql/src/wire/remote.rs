@@ -15,8 +15,7 @@ use crate::{
         connections::Connections,
         database::{Answer, Database},
         given_client::Way,
-        hosts::{Host, Hosts},
-        link::Link,
+        hosts::{Host, Hosts, Link},
         turns::{Limit, SEATS, Turn, Turns},
     },
 };

@@ -15,7 +15,7 @@ use crate::{
         connections::{Connections, Made},
         database::{Answer, Database},
         failure::Failure,
-        link::Link,
+        hosts::Link,
         turns::{GOODBYE, Limit, Rank, Turn, over},
     },
 };

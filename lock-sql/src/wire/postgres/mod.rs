@@ -26,8 +26,7 @@ use crate::{
     wire::{
         failure::Failure,
         given_client,
-        hosts::Hosts,
-        link::Link,
+        hosts::{Hosts, Link},
         remote::{Remote, hosts, set, texts},
         script::OBSERVERS,
         turns::{GOODBYE, Limit},

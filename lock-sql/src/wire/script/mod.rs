@@ -10,7 +10,6 @@ mod next;
 mod read;
 mod release;
 mod renew;
-mod state;
 
 use std::collections::BTreeSet;
 
