@@ -1,5 +1,5 @@
-//! Operators' calls: names in use, holders and waiters, the reason for a failed wait, revocation, and
-//! the token floor.
+//! Operators' calls: names in use, holders and waiters, the reason for a failed wait, revocation,
+//! and the token floor.
 
 use std::{
     collections::{BTreeSet, HashMap},

@@ -1,5 +1,5 @@
-//! Renewal: one script keeps all locks and all waiting attempts of a client alive. When another server
-//! has taken over, all are renewed and looked at again.
+//! Renewal: one script keeps all locks and all waiting attempts of a client alive. When another
+//! server has taken over, all are renewed and looked at again.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},

@@ -1,5 +1,5 @@
-//! The hosts of one database, what a connection to one can do, and the way there: connections go to the
-//! host that takes writes.
+//! The hosts of one database, what a connection to one can do, and the way there: connections go to
+//! the host that takes writes.
 
 use std::{
     sync::{Arc, Mutex},

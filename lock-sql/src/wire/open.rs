@@ -1,5 +1,5 @@
-//! Connects to the database that a configuration names. On a server, the tables are made on first use;
-//! SQLite makes them with each connection.
+//! Connects to the database that a configuration names. On a server, the tables are made on first
+//! use; a connection to SQLite makes them itself.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Entering a queue, or several at once, with the next token of each: the fencing token of an attempt
-//! is the next number of its name's counter.
+//! Entering a queue, or several at once, with the next token of each: the fencing token of an
+//! attempt is the next number of its name's counter.
 
 use lock_core::{Kind, LockName, Request, Wait, Wish};
 use uuid::Uuid;

@@ -1,5 +1,5 @@
-//! Changes of a held lock: from exclusive to shared and back, a leader's value, and the attempt to which
-//! it belongs: a lock that is left to be adopted gets another one.
+//! Changes of a held lock: from exclusive to shared and back, a leader's value, and the attempt to
+//! which it belongs. A lock that is left to be adopted gets another one.
 
 use lock_core::{Instant, LockName};
 use uuid::Uuid;
