@@ -4,14 +4,17 @@ use std::time::Duration;
 
 use etcd_client::{Client, ConnectOptions};
 use lock_core::{
-    Encryption, Layout, Result, Secret, StoreUrl, Timeouts, Tls, User,
-    duration::shown,
-    keep::{errors::invalid, limits::DEFAULT_TTL, tls::of_url},
+    Layout, Result, Secret, StoreUrl, Timeouts, Tls, User,
+    keep::{
+        limits::DEFAULT_TTL,
+        tls::{of_url, plain_password},
+    },
 };
 
 use crate::{
     layout::keys::Keys,
-    wire::{dial, login::Login, member::Limits, tls},
+    session::pool::whole_seconds,
+    wire::{dial, login::Login},
 };
 
 const DEFAULT_PORT: u16 = 2379;
@@ -32,8 +35,7 @@ const DEFAULT_PORT: u16 = 2379;
 /// With the feature `serde` it can be read from a configuration file: the fields by their names,
 /// `ttl` as in a URL. `Debug` does not show the password.
 #[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 #[non_exhaustive]
 pub struct EtcdConfig {
     /// The members, `host` or `host:port`; not used with a given client. Default: `127.0.0.1:2379`.
@@ -48,10 +50,7 @@ pub struct EtcdConfig {
     /// The limits for connecting (4 s for all members together) and for a request (2 s).
     pub timeouts: Timeouts,
     /// The TTL of locks that set none, in whole seconds. Default: 15 s.
-    #[cfg_attr(
-        feature = "serde",
-        serde(default, deserialize_with = "lock_core::duration::deserialize")
-    )]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "lock_core::duration::deserialize"))]
     pub ttl: Option<Duration>,
     /// Start of every key, verbatim. Default: nothing.
     pub prefix: String,
@@ -172,28 +171,15 @@ impl EtcdConfig {
 
     /// Says that the password goes through a network as it is, if it does.
     pub(crate) fn open_login(&self) -> Option<String> {
-        let is_here = |host: &String| {
-            let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
-            name.starts_with("127.") || matches!(name, "localhost" | "[::1]")
-        };
-        let is_open = self.given.is_none()
-            && self.tls.mode == Encryption::Off
-            && !self.hosts.iter().all(is_here);
-        (self.user.is_some() && is_open).then(|| {
-            "the password is sent in plain text; use tls=verify where others see the network"
-                .to_owned()
-        })
+        let has_login = self.user.is_some() && self.given.is_none();
+        plain_password(&self.tls, &self.hosts).filter(|_| has_login)
     }
 
     /// Refuses values that a URL cannot have, and files that are no certificates.
     pub(crate) fn check(&self) -> Result<()> {
         whole_seconds("ttl", self.default_ttl())?;
         self.timeouts.check()?;
-        tls::check(&self.tls, &self.source().endpoints())
-    }
-
-    pub(crate) fn limits(&self) -> Limits {
-        Limits::new(self.timeouts.connect, self.timeouts.request)
+        dial::check_tls(&self.tls, &self.source().endpoints())
     }
 
     /// Returns the source of connections.
@@ -237,16 +223,10 @@ fn endpoint(host: &str) -> String {
     }
 }
 
-/// Checks that a TTL is in whole seconds. etcd counts TTLs so, and rounding would break the promise.
-pub(crate) fn whole_seconds(option: &str, ttl: Duration) -> Result<()> {
-    if ttl.subsec_nanos() == 0 {
-        return Ok(());
-    }
-    Err(invalid(option, shown(ttl), "etcd counts TTLs in whole seconds"))
-}
-
 #[cfg(test)]
 mod tests {
+    use lock_core::Encryption;
+
     use super::*;
 
     fn config(url: &str) -> Result<EtcdConfig> {

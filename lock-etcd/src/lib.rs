@@ -123,7 +123,7 @@
 //! locks. A slot is the lowest number that no other attempt of the client is using: keys are used
 //! again, so a key does not identify its attempt. A request that releases, converts, publishes or
 //! cleans up compares the entry's revision, and one that acquires or adopts compares the session's
-//! *epoch*, the modification revision of its key (`session/epoch.rs`), so that none takes effect
+//! *epoch*, the modification revision of its key (`session/key.rs`), so that none takes effect
 //! late. A raise of the token floor deletes the keys of all sessions: attempts then enter in new
 //! sessions, which have read the new floor.
 //!

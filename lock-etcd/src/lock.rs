@@ -18,13 +18,13 @@ use crate::{
     election::observe,
     error::{STORE, is_full},
     operators,
-    queue::{diagnose, lists, stream},
+    queue::{lists, stream},
     session::store::Store,
     wire::{
         cautions::{self, Server},
         connection::Connection,
         leases::{self, new_lease},
-        member::{ANSWER_LIMIT, Member},
+        member::{ANSWER_LIMIT, Limits, Member},
         requests,
     },
 };
@@ -55,8 +55,9 @@ impl EtcdLock {
             let (default_ttl, keys, open) =
                 (config.default_ttl(), config.keys(), config.open_login());
             config.check()?;
+            let limits = Limits::new(config.timeouts.connect, config.timeouts.request);
             let (mut connection, (shortest, probe, server)) =
-                Connection::open(config.source(), config.limits(), first_round)
+                Connection::open(config.source(), limits, first_round)
                     .await
                     .map_err(|failure| failure.into_error("connect", false))?;
             let mut guarantees = guarantees(Duration::from_secs(shortest), default_ttl, &server);
@@ -72,7 +73,7 @@ impl EtcdLock {
                 let watching = stream::run(watcher.clone());
                 tokio::join!(watching, lists::run(watcher), sessions.check_late_requests())
             };
-            tokio::spawn(store.closed.clone().run_until_cancelled_owned(tasks));
+            tokio::spawn(store.connection.closed.clone().run_until_cancelled_owned(tasks));
             trace::connected(STORE);
             Ok(Self { store, guarantees })
         })
@@ -200,7 +201,7 @@ impl DistributedLock for EtcdLock {
     }
 
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
-        diagnose::diagnose(self.open()?, name, attempts).await
+        operators::diagnose(self.open()?, name, attempts).await
     }
 
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
@@ -228,15 +229,12 @@ impl DistributedLock for EtcdLock {
     }
 
     async fn close(&self) -> Result<()> {
-        let closed = self.store.sessions.close().await;
-        self.store.closed.cancel();
-        closed
+        self.store.sessions.close().await
     }
 }
 
 impl Drop for EtcdLock {
     fn drop(&mut self) {
-        self.store.closed.cancel();
         let sessions = self.store.sessions.clone();
         // On the runtime that connected, wherever it is dropped. If that is gone, the locks end
         // with their TTL.

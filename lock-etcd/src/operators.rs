@@ -1,25 +1,29 @@
-//! Operators' calls: names in use, holders and waiters, revocation, and the token floor.
+//! Operators' calls: names in use, holders and waiters, the reason for a failed wait, revocation,
+//! and the token floor.
 
 use std::{
     collections::{BTreeSet, HashMap},
     time::Duration,
 };
 
-use etcd_client::{DeleteOptions, Txn, TxnOp};
+use etcd_client::{
+    DeleteOptions, GetOptions, SortOrder, SortTarget, Txn, TxnOp, proto::PbKeyValue,
+};
 use futures_util::future::{join, join_all, try_join_all};
-use lock_core::{Clock, Entry, FencingToken, LockName, Result, TokenFloor};
+use lock_core::{Clock, Diagnosis, Entry, FencingToken, Holder, LockName, Result, TokenFloor};
 use uuid::Uuid;
 
 use crate::{
     error::Failure,
     layout::{
         floor::Record,
-        keys::queue_of,
-        listing::{QueueEntry, Standing},
+        keys::{self, Role, queue_of, role},
+        listing::{QueueEntry, Standing, is_passed_on},
         note,
     },
     session::store::Store,
     wire::{
+        connection::{Connection, Word},
         leases, reads, removals,
         requests::{self, commit, firsts},
     },
@@ -27,6 +31,10 @@ use crate::{
 
 /// For how many holders of a name the history is read.
 const DATED: usize = 16;
+
+/// How many of the first keys of a queue are read to find the first entry: marks and signals stand
+/// among them.
+const FIRST: i64 = 4;
 
 /// For how long a request to raise the token floor is sent again.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -57,6 +65,72 @@ pub(crate) async fn inspect(store: &Store, name: &LockName) -> Result<Vec<Entry>
     Ok(entries)
 }
 
+/// Returns the first holder in line, by one read of its entry, and the places of the attempts as
+/// far as this client knows them.
+pub(crate) async fn diagnose(
+    store: &Store,
+    name: &LockName,
+    attempts: &[Uuid],
+) -> Result<Diagnosis> {
+    let queue = store.layout.queue(name)?;
+    let (first, places) = store.watcher.names().standing(&queue, attempts);
+    let connection = &store.connection;
+    let known = match first {
+        Some(first) => known(connection, &queue, &first).await,
+        None => Ok(None),
+    };
+    let holder = match known {
+        // Nothing is known here, or the entry is gone.
+        Ok(None) => first_of(connection, &queue).await,
+        known => known,
+    };
+    let holder = holder.map_err(|failure| failure.into_error("inspect", false))?;
+    Ok(Diagnosis::new(holder, places))
+}
+
+/// Returns the holder of this entry; `None` if it is gone.
+async fn known(
+    connection: &Connection,
+    queue: &str,
+    key: &[u8],
+) -> Result<Option<Holder>, Failure> {
+    let role = role(key);
+    let key = match role {
+        Role::Candidate => keys::note(&String::from_utf8_lossy(key)).into_bytes(),
+        _ => key.to_owned(),
+    };
+    // From the member in use, here and below: this is for the text of an error, and may be old.
+    let options = GetOptions::new().with_serializable();
+    let found = reads::get(connection, Word::Member, &key, &options).await?;
+    let Some(kv) = found.0.kvs.into_iter().next() else { return Ok(None) };
+    let revision = match role {
+        Role::Foreign => return Ok(Some(Holder::default())),
+        // A note was written together with the entry.
+        Role::Candidate => kv.mod_revision,
+        _ => kv.create_revision,
+    };
+    let holder = note::holder(&kv.value, revision, is_passed_on(&role, &kv));
+    let at_once = reads::entered_at_once(connection, queue, revision).await;
+    let granted_at = holder.queued_at.filter(|_| at_once);
+    Ok(Some(holder.granted(granted_at)))
+}
+
+/// Returns the holder of the first entry of a queue. etcd reads the whole queue for it, and sends
+/// only the beginning.
+async fn first_of(connection: &Connection, queue: &str) -> Result<Option<Holder>, Failure> {
+    let options = GetOptions::new()
+        .with_prefix()
+        .with_keys_only()
+        .with_sort(SortTarget::Create, SortOrder::Ascend)
+        .with_limit(FIRST)
+        .with_serializable();
+    let first = reads::get(connection, Word::Member, queue.as_bytes(), &options).await?;
+    let is_entry = |kv: &PbKeyValue| role(&kv.key).kind().is_some();
+    let Some(first) = first.0.kvs.into_iter().find(is_entry) else { return Ok(None) };
+    let nothing = || Some(Holder::default());
+    Ok(known(connection, queue, &first.key).await?.or_else(nothing))
+}
+
 /// Returns the names that have an entry and start with `start`, in order.
 pub(crate) async fn names(store: &Store, start: &str) -> Result<Vec<LockName>> {
     let found = names_with(store, start, |_| true).await;
@@ -70,8 +144,8 @@ async fn names_with(
     counts: impl Fn(&QueueEntry) -> bool,
 ) -> Result<BTreeSet<LockName>, Failure> {
     let Some((from, to)) = store.layout.names(start) else { return Ok(BTreeSet::new()) };
-    let entries = reads::entries(&store.connection, &from, &to).await?;
-    let counting = entries.iter().filter(|entry| counts(entry));
+    let found = reads::entries(&store.connection, &from, &to).await?;
+    let counting = found.entries.iter().filter(|entry| counts(entry));
     let names = counting.filter_map(|entry| store.layout.name(queue_of(&entry.key)));
     Ok(names.filter(|name| name.as_str().starts_with(start)).collect())
 }
@@ -117,7 +191,7 @@ pub(crate) async fn raise_token_floor(store: &Store, above: FencingToken) -> Res
     let asked = reads::floor(&store.connection, key).await;
     let (mut record, mut revision) = asked.map_err(failed)?;
     let until = Clock::Boot.now() + PATIENCE;
-    while record.above() < above.value() {
+    while record.above < above.value() {
         // The read of the same transaction returns what it writes.
         let raise = [
             TxnOp::put(key, above.to_string(), None),

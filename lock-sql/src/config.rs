@@ -22,24 +22,19 @@ pub(crate) const TTL: std::ops::RangeInclusive<Duration> = Duration::from_millis
 /// With the feature `serde` it is read from a configuration file: the fields by their names, `ttl`
 /// as in a URL. `Debug` does not show the password.
 #[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(default, deny_unknown_fields))]
 #[non_exhaustive]
 pub struct SqlConfig {
     /// The file or the server. Default: the user's own file.
     pub target: Target,
     /// The TTL of locks that name none, 500 ms to 24 h. Default: 15 s.
-    #[cfg_attr(
-        feature = "serde",
-        serde(default, deserialize_with = "lock_core::duration::deserialize")
-    )]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "lock_core::duration::deserialize"))]
     pub ttl: Option<Duration>,
 }
 
 /// A file or a server: in a configuration file `target.file`, `target.mysql` or `target.postgres`.
 #[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(rename_all = "lowercase"))]
 #[non_exhaustive]
 pub enum Target {
     /// SQLite.

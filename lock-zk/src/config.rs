@@ -3,8 +3,9 @@
 use std::{fmt, time::Duration};
 
 use lock_core::{
-    Encryption, Layout, LockName, Result, Secret, StoreUrl, Timeouts, Tls, User, duration::shown,
-    keep::errors::invalid,
+    Encryption, Layout, LockName, Result, Secret, StoreUrl, Timeouts, Tls, User,
+    duration::shown,
+    keep::{errors::invalid, tls::plain_password},
 };
 use zookeeper_client::{Acls, Connector};
 
@@ -196,15 +197,7 @@ impl ZkConfig {
 
     /// Says that the password goes through a network as it is, if it does.
     pub(crate) fn open_login(&self) -> Option<String> {
-        let is_here = |host: &String| {
-            let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
-            name.starts_with("127.") || matches!(name, "localhost" | "[::1]")
-        };
-        let is_open = self.tls.mode == Encryption::Off && !self.plain_hosts().iter().all(is_here);
-        (self.user.is_some() && is_open).then(|| {
-            "the password is sent in plain text; use tls=verify where others see the network"
-                .to_owned()
-        })
+        plain_password(&self.tls, &self.plain_hosts()).filter(|_| self.user.is_some())
     }
 
     /// Checks the fields, which need not come from a URL, and gives each host its port.

@@ -39,10 +39,10 @@ use crate::{
         End, Session,
         deadline::LEAST_TICKS,
         deployment::{check_access, members},
-        facts::Facts,
         pool::{Sessions, checked_ttl},
     },
     wire::{
+        cautions::Facts,
         questions::{self, Timing},
         route::Route,
         tls_error::CERTIFICATE_REFUSED,

@@ -23,6 +23,7 @@
 //! | [`one_host`] | the address in a URL of a store with one server |
 //! | [`errors`] | constructors for the errors of drivers |
 //! | [`limits`] | times and counts that are the same on every store |
+//! | [`share`] | values that are shared by their names |
 //! | [`setters!`](crate::setters) | setters of a driver's configuration |
 //! | [`poison`] | mutexes that cannot be poisoned |
 //!
@@ -49,6 +50,7 @@ pub mod poison;
 pub mod pool;
 pub mod renewal;
 mod setters;
+pub mod share;
 pub mod ticket;
 pub mod tls;
 pub mod wait;

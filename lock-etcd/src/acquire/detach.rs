@@ -183,12 +183,11 @@ pub(crate) async fn adopt(
 }
 
 /// Ends the lease that the lock lived by meanwhile.
-fn end_lease(store: &Arc<Store>, lease: i64) {
-    let store = store.clone();
-    store.runtime.clone().spawn(async move {
-        let give_up = || store.closed.is_cancelled();
+fn end_lease(store: &Store, lease: i64) {
+    let connection = store.connection.clone();
+    store.runtime.spawn(async move {
         // If it fails, the lease ends by itself.
-        drop(leases::revoke(&store.connection, lease, &give_up).await);
+        drop(leases::revoke(&connection, lease, &|| false).await);
     });
 }
 

@@ -18,7 +18,7 @@ use lock_core::{
 use crate::{
     error::{Failure, FailureKind},
     layout::{listing::QueueEntry, note},
-    session::{Session, Stake, attempt::OwnEntry, epoch},
+    session::{Session, Stake, attempt::OwnEntry, key::GONE},
     wire::{
         connection::{BACKOFF, Word},
         lanes::unsent,
@@ -144,7 +144,7 @@ impl OwnEntry {
                 Some(epoch) => epoch,
                 None => Box::pin(patience.wait_for(session.epoch.current())).await?,
             };
-            if epoch == epoch::GONE {
+            if epoch == GONE {
                 return Err(Failure::new(FailureKind::Outdated, "the session's key is gone"));
             }
             let guard = Guard { key: &guarding, epoch };

@@ -1,5 +1,4 @@
-//! The leader of an election, its value, and its observers.
+//! The leader of an election, and its observers.
 
 pub(crate) mod observe;
 pub(crate) mod observers;
-mod publish;

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use lock_core::{
     Clock, Error, FencingToken, Kind, Leader, LockName, Observed, Result,
     deadline::jitter,
-    keep::{self, limits::UNREAD},
+    keep::{self, limits::UNREAD, share::share},
 };
 use tokio::sync::{Mutex, mpsc};
 
@@ -43,7 +43,7 @@ pub(crate) async fn observe(
     name: &LockName,
 ) -> Result<mpsc::Receiver<Observed>> {
     let queue = store.layout.queue(name)?;
-    let last = store.observed.of(&queue);
+    let last = share(&store.observed, queue.clone(), Mutex::default);
     let mut observer =
         Observer { store: store.clone(), queue, last, seen: Seen::default(), watching: None };
     // In a task of its own: a caller that does not poll must not keep the name's others from reading.
@@ -53,7 +53,8 @@ pub(crate) async fn observe(
     let (out, observed) = mpsc::channel(UNREAD);
     let first = vec![observer.seen.leader.clone()];
     let tell = keep::observe::tell(observer, first, out);
-    store.runtime.spawn(store.closed.clone().run_until_cancelled_owned(tell));
+    let closed = store.connection.closed.clone();
+    store.runtime.spawn(closed.run_until_cancelled_owned(tell));
     Ok(observed)
 }
 

@@ -1,19 +1,16 @@
 //! What the observers of a name share, and the watch of each.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Weak},
-};
+use std::sync::Arc;
 
-use lock_core::{Instant, Leader, keep::poison::lock};
-use tokio::sync::{Mutex, mpsc};
+use lock_core::{Instant, Leader};
+use tokio::sync::mpsc;
 
 use crate::{
     error::Failure,
     queue::{name::Hint, watcher::Watcher},
 };
 
-/// The last read of a name.
+/// The last read of a name, which its observers share.
 #[derive(Default)]
 pub(crate) struct Last {
     pub(crate) sent: Instant,
@@ -31,24 +28,6 @@ pub(crate) struct Last {
 pub(crate) struct Seen {
     pub(crate) revision: i64,
     pub(crate) leader: Option<Leader>,
-}
-
-/// The last reads of the names that are observed.
-#[derive(Default)]
-pub(crate) struct Reads(std::sync::Mutex<HashMap<Arc<str>, Weak<Mutex<Last>>>>);
-
-impl Reads {
-    /// Returns what the observers of a name share.
-    pub(crate) fn of(&self, queue: &Arc<str>) -> Arc<Mutex<Last>> {
-        let mut names = lock(&self.0);
-        names.retain(|_, last| last.strong_count() > 0);
-        let last = names.get(queue).and_then(Weak::upgrade);
-        last.unwrap_or_else(|| {
-            let last = Arc::default();
-            names.insert(queue.clone(), Arc::downgrade(&last));
-            last
-        })
-    }
 }
 
 /// A watch of one observer. It ends when this is dropped.

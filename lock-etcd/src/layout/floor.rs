@@ -13,7 +13,7 @@ use crate::error::Failure;
 /// The record at some moment. The default is no record.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Record {
-    above: u64,
+    pub(crate) above: u64,
     /// The revision at which it was written.
     since: i64,
 }
@@ -38,10 +38,6 @@ impl Record {
     /// counts from an earlier record, and is about to be ended.
     pub(crate) fn is_after(&self, revision: i64) -> bool {
         revision < self.since
-    }
-
-    pub(crate) fn above(&self) -> u64 {
-        self.above
     }
 
     /// Returns the token of an entry with this create revision.

@@ -32,7 +32,7 @@ pub(crate) fn write(holder: &str, attempt: Uuid, floor: &Record) -> Vec<u8> {
         holder: holder.into(),
         since: u64::try_from(since).unwrap_or(u64::MAX),
         attempt: attempt.to_string(),
-        floor: NonZeroU64::new(floor.above()),
+        floor: NonZeroU64::new(floor.above),
     };
     // Strings and numbers always have a form in JSON.
     serde_json::to_vec(&note).unwrap_or_default()

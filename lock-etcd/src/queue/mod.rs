@@ -1,6 +1,5 @@
 //! The entries before an attempt, as far as this client knows, and how it learns of changes.
 
-pub(crate) mod diagnose;
 mod events;
 pub(crate) mod lists;
 pub(crate) mod name;

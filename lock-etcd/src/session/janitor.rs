@@ -12,7 +12,7 @@ use lock_core::{Clock, Instant, LossReason, Result};
 
 use crate::{
     error::Failure,
-    session::{Leftover, Session, Stake, epoch, store::Store},
+    session::{Leftover, Session, Stake, key::GONE, store::Store},
     wire::{
         connection::{Connection, GiveUp},
         reads,
@@ -92,7 +92,7 @@ impl Janitor<'_> {
         let Self { store, session } = self;
         let key = store.layout.session(session.lease);
         let raise = session.epoch.raise(last, &store.connection, &key, session.lease, give_up);
-        if raise.await? == epoch::GONE {
+        if raise.await? == GONE {
             self.retire();
             // Its lease may be gone, too.
             session.hurry();

@@ -2,8 +2,8 @@
 
 pub(crate) mod attempt;
 mod end;
-pub(crate) mod epoch;
 pub(crate) mod janitor;
+pub(crate) mod key;
 pub(crate) mod pool;
 mod renewal;
 pub(crate) mod store;
@@ -32,7 +32,7 @@ use crate::{
         floor::Record,
         keys::{Keys, Slot},
     },
-    session::epoch::Epoch,
+    session::key::Epoch,
     wire::{member::ANSWER_LIMIT, requests::stands},
 };
 

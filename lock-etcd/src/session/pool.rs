@@ -5,26 +5,28 @@ use std::{
     time::Duration,
 };
 
-use etcd_client::{Txn, TxnOp};
 use futures_util::future::join_all;
 use lock_core::{
     Attempt, Clock, Error, Instant, LossReason, Result, Wait,
-    keep::pool::{Found, Maker, Pool, Pooled, other_ttl},
+    duration::shown,
+    keep::{
+        errors::invalid,
+        pool::{Found, Maker, Pool, Pooled, other_ttl},
+    },
 };
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    config::whole_seconds,
     error::{Failure, FailureKind, STORE},
-    layout::{floor::Record, keys::Keys},
-    session::{Session, end, renewal},
+    layout::keys::Keys,
+    session::{Session, end, key::make_key, renewal},
     wire::{
-        connection::{BACKOFF, Connection, LONGEST_PAUSE, Word},
+        connection::{BACKOFF, Connection, LONGEST_PAUSE},
         lanes::{Room, unsent},
         leases,
         member::ANSWER_LIMIT,
-        requests::{check_login, firsts, put, revision, send_txn},
+        requests::check_login,
     },
 };
 
@@ -190,7 +192,7 @@ impl Sessions {
             let mut pause = BACKOFF;
             loop {
                 let (lease, ttl, sent) = leases::grant(&self.connection, ttl, again).await?;
-                match self.make_key(lease).await {
+                match make_key(&self.connection, &self.layout, lease).await {
                     Ok((made, floor)) => {
                         return Ok(Session::new(lease, ttl, sent, made, floor));
                     }
@@ -207,17 +209,6 @@ impl Sessions {
         // etcd does both at once, so it takes no longer than one of them.
         let (granted, ()) = tokio::join!(grant, self.probed());
         granted.map(Arc::new)
-    }
-
-    /// Makes the key of a session, and reads the token floor, in one transaction: a raise deletes
-    /// the key, or the session counts from what was raised. Returns when the key was made.
-    async fn make_key(&self, lease: i64) -> Result<(i64, Record), Failure> {
-        let make = put(&self.layout.session(lease), lease, b"");
-        let txn = Txn::new().and_then([make, TxnOp::get(self.layout.floor(), None)]);
-        let answer = self.connection.call(Word::Leader, |member| send_txn(member, &txn)).await?;
-        let made = revision(answer.header())?;
-        let floor = firsts(answer).next().flatten();
-        Ok((made, Record::read(floor.as_ref())?))
     }
 
     /// Retires the session: no attempt begins in it any more. It is renewed as long as attempts
@@ -300,6 +291,14 @@ impl Sessions {
             failure.into_error("close", in_doubt)
         })
     }
+}
+
+/// Checks that a TTL is in whole seconds. etcd counts TTLs so, and rounding would break the promise.
+pub(crate) fn whole_seconds(option: &str, ttl: Duration) -> Result<()> {
+    if ttl.subsec_nanos() == 0 {
+        return Ok(());
+    }
+    Err(invalid(option, shown(ttl), "etcd counts TTLs in whole seconds"))
 }
 
 /// Asks the member whether it lives.

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use lock_core::LossReason;
-use tokio::{runtime::Handle, task::JoinHandle};
-use tokio_util::sync::CancellationToken;
+use lock_core::{LossReason, keep::share::Shared};
+use tokio::{runtime::Handle, sync::Mutex, task::JoinHandle};
 
 use crate::{
-    election::observers::Reads,
+    election::observers::Last,
     layout::keys::{Keys, Slots},
     queue::watcher::Watcher,
     session::pool::Sessions,
@@ -21,10 +20,9 @@ pub(crate) struct Store {
     pub(crate) slots: Arc<Slots>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) watcher: Arc<Watcher>,
-    pub(crate) observed: Reads,
+    /// The last reads of the names that are observed.
+    pub(crate) observed: Shared<Arc<str>, Mutex<Last>>,
     pub(crate) runtime: Handle,
-    /// Cancelled when the client is closed or dropped: nothing is observed any more.
-    pub(crate) closed: CancellationToken,
 }
 
 impl Store {
@@ -36,11 +34,10 @@ impl Store {
             slots: Arc::new(Slots::default()),
             sessions: Arc::new(Sessions::new(&layout, connection.clone(), probe)),
             watcher: Arc::new(Watcher::new(connection.clone())),
-            observed: Reads::default(),
+            observed: Default::default(),
             connection,
             layout,
             runtime: Handle::current(),
-            closed: CancellationToken::new(),
         });
         let weak = Arc::downgrade(&store);
         store.connection.revisions.set_owner(store.layout.floor(), move || {

@@ -52,7 +52,7 @@ pub(crate) struct Connection {
     pub(crate) health: Health,
     /// Whether no read-only transaction is sent: the servers may crash at one.
     pub(crate) reads_alone: bool,
-    /// Cancelled when the client is closed: nothing is tried again.
+    /// Cancelled when the client is closed: nothing is tried again, watched or observed.
     pub(crate) closed: CancellationToken,
     pub(crate) lanes: Lanes,
     pub(crate) revisions: Revisions,

@@ -1,5 +1,5 @@
-//! Making connections to etcd, or taking them from the caller, and the order in which the members
-//! are tried.
+//! Making connections to etcd, or taking them from the caller, with TLS as the client crate has it,
+//! and the order in which the members are tried.
 
 use std::{
     fmt,
@@ -10,14 +10,19 @@ use std::{
 use etcd_client::{Client, ConnectOptions};
 use lock_core::{
     Encryption, Tls,
-    keep::{poison::lock, tls::speaks_tls},
+    keep::{
+        self,
+        errors::{self, invalid, no_tls},
+        poison::lock,
+        tls::speaks_tls,
+    },
 };
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
     error::{Failure, FailureKind},
-    wire::{login::Login, member::Member, tls::encrypted, tls_error},
+    wire::{login::Login, member::Member, tls_error},
 };
 
 /// How long a connection with a stream may be silent before it is asked whether it lives, and how
@@ -181,6 +186,47 @@ impl Configured {
                 .map_err(|error| Failure::new(FailureKind::Refused, error)),
         }
     }
+}
+
+/// Refuses what a URL cannot have, files that are no certificates, and whatever asks for TLS in a
+/// build without it.
+pub(crate) fn check_tls(tls: &Tls, endpoints: &[String]) -> lock_core::Result<()> {
+    keep::tls::check(tls)?;
+    let encrypted = endpoints.iter().find(|endpoint| endpoint.starts_with("https://"));
+    match encrypted.filter(|_| !cfg!(feature = "tls")) {
+        Some(endpoint) => Err(invalid("hosts", endpoint, errors::NO_TLS)),
+        // Another driver of the program may have brought what has checked it.
+        None if tls.mode != Encryption::Off && !cfg!(feature = "tls") => Err(no_tls()),
+        None => Ok(()),
+    }
+}
+
+/// Adds the configuration in the client crate's form.
+#[cfg(feature = "tls")]
+fn encrypted(
+    options: ConnectOptions,
+    tls: &Tls,
+    limit: Duration,
+) -> lock_core::Result<ConnectOptions> {
+    use etcd_client::{Certificate, Identity, TlsOptions};
+
+    let mut form = TlsOptions::new().timeout(limit);
+    form = match &tls.ca {
+        Some(ca) => form.ca_certificate(Certificate::from_pem(ca.read("ca")?)),
+        None => form.with_native_roots(),
+    };
+    if let (Some(cert), Some(key)) = (&tls.cert, &tls.key) {
+        form = form.identity(Identity::from_pem(cert.read("cert")?, key.read("key")?));
+    }
+    Ok(options.with_tls(match &tls.server_name {
+        Some(name) => form.domain_name(name),
+        None => form,
+    }))
+}
+
+#[cfg(not(feature = "tls"))]
+fn encrypted(_: ConnectOptions, _: &Tls, _: Duration) -> lock_core::Result<ConnectOptions> {
+    Err(no_tls())
 }
 
 /// Sets the options that a connection for locks needs, whatever they were.

@@ -1,7 +1,6 @@
 //! A login that may be replaced while the client runs.
 
 use std::{
-    fmt,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -102,13 +101,6 @@ impl Login {
     }
 }
 
-/// The password is hidden.
-impl fmt::Debug for Login {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Login").field(&self.user).finish()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -148,7 +140,6 @@ mod tests {
         fs::write(&file, "new").unwrap();
         login.accepted(old.clone());
         assert!(login.has_other(), "etcd may know it by now");
-        assert!(!format!("{login:?}").contains("old"));
 
         fs::remove_file(&file).unwrap();
         assert!(read(&login) == [old], "what worked is better than nothing");

@@ -12,6 +12,5 @@ pub(crate) mod reads;
 pub(crate) mod removals;
 pub(crate) mod requests;
 pub(crate) mod revisions;
-pub(crate) mod tls;
 pub(crate) mod tls_error;
 pub(crate) mod watches;

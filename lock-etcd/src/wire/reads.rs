@@ -72,9 +72,7 @@ fn listed(answer: TxnResponse) -> Result<Vec<Listed>, Failure> {
 
 async fn list_each(connection: &Connection, queues: &[Arc<str>]) -> Vec<Result<Listed, Failure>> {
     let lists = queues.iter().map(async |queue| {
-        let (from, to) = (queue.as_bytes(), end_of_prefix(queue.as_bytes()));
-        let all = read_all(connection, from, &to, true).await?;
-        Ok(Listed { revision: revision(all.header())?, entries: queue_entries(all.0.kvs) })
+        entries(connection, queue.as_bytes(), &end_of_prefix(queue.as_bytes())).await
     });
     join_all(lists.collect::<Vec<_>>()).await
 }
@@ -157,8 +155,9 @@ pub(crate) async fn entries(
     connection: &Connection,
     from: &[u8],
     to: &[u8],
-) -> Result<Vec<QueueEntry>, Failure> {
-    Ok(queue_entries(read_all(connection, from, to, true).await?.0.kvs))
+) -> Result<Listed, Failure> {
+    let all = read_all(connection, from, to, true).await?;
+    Ok(Listed { revision: revision(all.header())?, entries: queue_entries(all.0.kvs) })
 }
 
 /// Returns the create revision of an attempt's entry, and its last modification, if it stands.

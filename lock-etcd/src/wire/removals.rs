@@ -34,15 +34,12 @@ pub(crate) fn remove_of(lease: i64, key: &str, revision: i64) -> Txn {
 /// Deletes an entry and what belongs to it.
 pub(crate) fn delete_entry(key: &str) -> Vec<TxnOp> {
     let note = is_candidate(key).then(|| TxnOp::delete(keys::note(key), None));
-    std::iter::once(TxnOp::delete(key, Some(with_belongings(key)))).chain(note).collect()
+    let with_belongings = DeleteOptions::new().with_range(end_of_entry(key));
+    std::iter::once(TxnOp::delete(key, Some(with_belongings))).chain(note).collect()
 }
 
 fn is_candidate(key: &str) -> bool {
     role(key.as_bytes()) == Role::Candidate
-}
-
-fn with_belongings(key: &str) -> DeleteOptions {
-    DeleteOptions::new().with_range(end_of_entry(key))
 }
 
 /// What to do next, or the items that were refused, and why.

@@ -8,8 +8,7 @@ use lock_core::{
 
 /// Where a server is, how to log in, and how to connect. `Debug` does not show the password.
 #[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(deny_unknown_fields))]
 #[non_exhaustive]
 pub struct Server {
     /// Its host name or address, with `:PORT` behind it unless that is 3306 of MySQL, 5432 of
@@ -17,13 +16,10 @@ pub struct Server {
     pub hosts: Vec<String>,
     /// The user. Default: the client library's, mostly the operating system's user. One from a file
     /// or from the environment is read for each connection, and needs a [`database`](Self::database).
-    #[cfg_attr(feature = "serde", serde(default))]
     pub user: Option<User>,
     /// The password. One from a file or from the environment is read for each connection.
-    #[cfg_attr(feature = "serde", serde(default))]
     pub password: Option<Secret>,
     /// The database. Default of PostgreSQL: named like the user; MySQL has none.
-    #[cfg_attr(feature = "serde", serde(default))]
     pub database: Option<String>,
     /// Whether to encrypt, and with which certificates. Default: [`Encryption::Prefer`].
     #[cfg_attr(feature = "serde", serde(default = "prefer"))]
@@ -32,7 +28,6 @@ pub struct Server {
     #[cfg_attr(feature = "serde", serde(default))]
     pub timeouts: Timeouts,
     /// Who moves the role of the primary to another server. Default: nobody.
-    #[cfg_attr(feature = "serde", serde(default))]
     pub failover: Option<Failover>,
 }
 

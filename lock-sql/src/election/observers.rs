@@ -2,10 +2,14 @@
 
 use std::sync::{Arc, Weak};
 
-use lock_core::{LockName, keep::poison::lock};
+use lock_core::{
+    LockName,
+    keep::{
+        poison::lock,
+        share::{Shared, share},
+    },
+};
 use tokio::sync::watch;
-
-use crate::wire::process::{Shared, share};
 
 /// Rings for all observers of a name.
 pub(super) type Bell = watch::Sender<()>;

@@ -1,7 +1,6 @@
-//! The attempts ahead in a queue, and how a client learns that an attempt is let in. SQL reads the
-//! queue in its order (`wire::script::read`); who is next is decided by [`lock_core::queue`].
+//! The attempts ahead in a queue, and how a client learns that an attempt is let in.
 
-pub(crate) mod poll;
+pub(crate) mod next;
 #[cfg(feature = "postgres")]
 pub(crate) mod pushes;
 pub(crate) mod schedule;

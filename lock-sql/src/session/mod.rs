@@ -3,7 +3,6 @@
 pub(crate) mod attempt;
 pub(crate) mod book;
 mod janitor;
-mod moves;
 mod neighbours;
 mod renewal;
 mod start;
@@ -15,7 +14,14 @@ use std::{
 
 use lock_core::{
     Clock, Effect, Error, Instant, Kind, LockName, Reach, Result,
-    keep::{backoff::Backoff, departures::Departures, errors::unavailable, limits, poison::lock},
+    keep::{
+        backoff::Backoff,
+        departures::Departures,
+        errors::unavailable,
+        limits,
+        poison::lock,
+        share::{Shared, share},
+    },
 };
 use tokio::sync::{Notify, OwnedRwLockReadGuard, RwLock};
 use uuid::Uuid;
@@ -31,7 +37,6 @@ use crate::{
     wire::{
         database::{Call, Database, Reply},
         failure::Failure,
-        process::{Shared, share},
         script::Script,
         turns::Rank,
     },

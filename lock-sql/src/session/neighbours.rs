@@ -3,10 +3,15 @@
 
 use std::sync::{Arc, LazyLock, Mutex, Weak};
 
-use lock_core::{LockName, keep::poison::lock};
+use lock_core::{
+    LockName,
+    keep::{
+        poison::lock,
+        share::{Shared, share},
+    },
+};
 
 use super::{Neighbours, Session};
-use crate::wire::process::{Shared, share};
 
 /// The clients of the database with this name.
 pub(super) fn of(database: &str) -> Arc<Neighbours> {

@@ -1,5 +1,6 @@
 //! Renewal, as often as `lock_core::keep::renewal` says: one script keeps all locks and all waiting
-//! attempts of a client alive.
+//! attempts of a client alive. When another server has taken over, all are renewed and looked at
+//! again.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -180,5 +181,38 @@ impl Session {
         let mut book = self.book();
         book.attempts.try_soon(now);
         book.attempts.all().for_each(|attempt| attempt.expire_wait(now));
+    }
+
+    /// Notes that the database does not have an attempt any more.
+    fn gone(&self, attempt: &Attempt) {
+        if let Some(at) = self.database.moved_at() {
+            attempt.lost_if_before(at);
+        }
+        attempt.gone();
+    }
+
+    /// Whether another server has taken over since the client last checked all that it holds.
+    pub(super) fn has_moved(&self) -> bool {
+        self.database.moved_at() > self.book().checked
+    }
+
+    /// If another server has taken over: has all attempts renewed now, as that one may not know the
+    /// newest ones. Looks at all queues, since pushes of the former server got lost.
+    fn check_moved(self: &Arc<Self>) {
+        if !self.has_moved() {
+            return;
+        }
+        let (moved, now) = (self.database.moved_at(), Clock::Boot.now());
+        let mut book = self.book();
+        book.checked = moved;
+        book.attempts.all_due(now);
+        drop(book);
+        #[cfg(feature = "postgres")]
+        if let Some(pushes) = self.database.pushes() {
+            pushes.broken.notify_one();
+        }
+        // A renewal leaves out the newest locks, which are the likeliest to be missing.
+        let session = self.clone();
+        tokio::spawn(async move { session.check_held().await });
     }
 }

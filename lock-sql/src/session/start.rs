@@ -10,7 +10,7 @@ use super::{Session, neighbours};
 use crate::queue::pushes;
 use crate::{
     config::SqlConfig,
-    queue::{poll::PAUSES, schedule::TOGETHER},
+    queue::{next::PAUSES, schedule::TOGETHER},
     wire::open::open,
 };
 

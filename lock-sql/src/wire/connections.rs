@@ -16,11 +16,8 @@ use crate::{
     error::Refusal,
     wire::{
         failure::Failure,
-        host::Connected,
-        hosts::Hosts,
-        limit::{GOODBYE, Limit},
-        link::Link,
-        turns::Rank,
+        hosts::{Connected, Hosts, Link},
+        turns::{GOODBYE, Limit, Rank},
     },
 };
 

@@ -12,8 +12,7 @@ use crate::{
     layout::{dialect::Dialect, row::Rows},
     wire::{
         failure::Failure,
-        limit::Limit,
-        turns::{Rank, Turn, Turns},
+        turns::{Limit, Rank, Turn, Turns},
     },
 };
 

@@ -4,7 +4,7 @@ use std::{io, sync::Arc};
 
 use tokio::sync::watch;
 
-use crate::wire::{failure::Failure, limit::Limit};
+use crate::wire::{failure::Failure, turns::Limit};
 
 /// Breaks one client's way to its file, as a disk that hangs would. Cheap to clone.
 #[derive(Clone, Debug, Default)]

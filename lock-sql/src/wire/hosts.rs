@@ -1,4 +1,5 @@
-//! The hosts of one database: connections go to the one that takes writes.
+//! The hosts of one database, what a connection to one can do, and the way there: connections go to
+//! the host that takes writes.
 
 use std::{
     sync::{Arc, Mutex},
@@ -6,20 +7,109 @@ use std::{
 };
 
 use lock_core::{Clock, Instant, Timeouts, keep::poison::lock, trace};
+use sqlx::Connection;
 use tokio::{sync::Notify, task::JoinSet};
 
-use crate::wire::{
-    failure::Failure,
-    given_client::Way,
-    host::{Connected, Host},
-    link::Link,
-    verdict::{Origin, judge},
+use crate::{
+    layout::{dialect::Dialect, row::Rows},
+    wire::{
+        failure::Failure,
+        given_client::Way,
+        logins::{Logins, hash},
+        turns::Limit,
+        verdict::{Origin, judge},
+    },
 };
 
 /// Time limit for a connection to one of several hosts.
 const EACH: Duration = Duration::from_secs(1);
 /// How long the other hosts may take to show that they take writes, too, once one does.
 const OTHERS: Duration = Duration::from_millis(300);
+
+/// A connection to a database of one kind.
+pub(crate) trait Link: Connection + Sized + 'static {
+    const DIALECT: Dialect;
+
+    /// Asks how many commits wait for a standby, where no time limit of the server ends that.
+    const HUNG_COMMITS: Option<&str> = None;
+
+    /// Makes a connection with the settings that scripts need. Returns it, and where the server's
+    /// data comes from, if the server tells.
+    fn make(
+        options: &Self::Options,
+    ) -> impl Future<Output = Result<(Self, Option<Origin>), Failure>> + Send;
+
+    /// Sends a script. Returns the rows of all its statements; the inner error is about an answer
+    /// that makes no sense.
+    fn fetch(
+        &mut self,
+        script: String,
+    ) -> impl Future<Output = sqlx::Result<sqlx::Result<Rows>>> + Send;
+}
+
+/// One host of a database, and the way to it.
+pub(crate) struct Host<C: Link> {
+    /// Its name and port, for people.
+    name: String,
+    way: Way<C>,
+    pub(super) logins: Logins<C::Options>,
+}
+
+/// A connection to a host that takes writes.
+pub(super) struct Connected<C> {
+    pub(super) connection: C,
+    /// Where the server's data comes from, if it tells.
+    pub(super) origin: Option<Origin>,
+    /// The hash of the options that the host has accepted.
+    pub(super) login: u64,
+}
+
+impl<C: Link> Host<C> {
+    pub(crate) fn new(name: String, way: Way<C>) -> Arc<Self> {
+        Arc::new(Self { name, way, logins: Logins::default() })
+    }
+
+    /// Whether a login was one with other options than the current ones.
+    fn is_former(&self, login: u64) -> bool {
+        (self.way)().is_ok_and(|current| hash(&current) != login)
+    }
+
+    /// Connects with the options that are current now, and with those that the host accepted last
+    /// if it refuses the login. A login that was refused a moment ago is not sent again.
+    async fn connect(&self, limit: Duration) -> Result<Connected<C>, Failure> {
+        let limit = Limit::new(limit);
+        limit.within(self.try_logins(&limit)).await.map_err(Failure::Down)?
+    }
+
+    /// Current options that are tried first leave half of the time to the others: a server may
+    /// delay a refusal for longer than the limit.
+    async fn try_logins(&self, limit: &Limit) -> Result<Connected<C>, Failure> {
+        let login = self.logins.begin(|| (self.way)()).await.map_err(Failure::Barred)?;
+        let list = login.options().map_err(|why| Failure::Login(why.into()))?;
+        let mut part = (list.len() == 3).then(|| limit.half());
+        let mut last = Failure::down("no login to try");
+        for options in list {
+            let connected = match part.take() {
+                Some(part) => Clock::Boot.timeout(part, C::make(&options)).await,
+                None => Some(C::make(&options).await),
+            };
+            last = match connected {
+                Some(Ok((connection, origin))) => {
+                    login.accepted(&options);
+                    return Ok(Connected { connection, origin, login: hash(&options) });
+                }
+                Some(Err(failure)) => failure,
+                None => {
+                    login.unanswered(limit.whole);
+                    continue;
+                }
+            };
+            let Failure::Login(why) = &last else { break };
+            login.refused(&options, why.to_string());
+        }
+        Err(last)
+    }
+}
 
 /// The hosts of one database. Of several, one takes writes at a time.
 pub(crate) struct Hosts<C: Link> {

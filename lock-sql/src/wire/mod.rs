@@ -7,10 +7,7 @@ pub(crate) mod failure;
 #[cfg(all(feature = "properties", feature = "sqlite"))]
 pub(crate) mod faults;
 pub(crate) mod given_client;
-mod host;
 pub(crate) mod hosts;
-mod limit;
-mod link;
 mod logins;
 pub(crate) mod method;
 #[cfg(feature = "mysql")]
@@ -18,12 +15,10 @@ mod mysql;
 pub(crate) mod open;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
-pub(crate) mod process;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod remote;
 mod run;
 pub(crate) mod script;
-mod server;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 #[cfg(any(feature = "mysql", feature = "postgres"))]

@@ -19,8 +19,7 @@ use crate::{
     wire::{
         failure::Failure,
         given_client,
-        hosts::Hosts,
-        link::Link,
+        hosts::{Hosts, Link},
         remote::{Remote, hosts, set, texts},
         verdict::Origin,
     },

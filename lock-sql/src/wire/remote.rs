@@ -15,11 +15,8 @@ use crate::{
         connections::Connections,
         database::{Answer, Database},
         given_client::Way,
-        host::Host,
-        hosts::Hosts,
-        limit::Limit,
-        link::Link,
-        turns::{SEATS, Turn, Turns},
+        hosts::{Host, Hosts, Link},
+        turns::{Limit, SEATS, Turn, Turns},
     },
 };
 

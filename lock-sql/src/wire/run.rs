@@ -15,9 +15,8 @@ use crate::{
         connections::{Connections, Made},
         database::{Answer, Database},
         failure::Failure,
-        limit::{GOODBYE, Limit, over},
-        link::Link,
-        turns::{Rank, Turn},
+        hosts::Link,
+        turns::{GOODBYE, Limit, Rank, Turn, over},
     },
 };
 

@@ -35,7 +35,6 @@
 //! ```
 
 mod convert;
-mod directories;
 mod enter;
 pub(crate) mod set;
 

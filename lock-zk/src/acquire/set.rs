@@ -1,7 +1,7 @@
 //! Several locks in one step.
 
 use futures_util::future::{join_all, try_join_all};
-use lock_core::{Error, Lease, Result};
+use lock_core::{Error, Lease, Result, keep::errors::unsupported};
 
 use crate::{
     acquire::{Acquire, attend, enter::enter_all},
@@ -70,10 +70,7 @@ impl AcquireSet {
         if bytes <= MOST_BYTES {
             return Ok(());
         }
-        Err(Error::Unsupported {
-            store: STORE,
-            what: format!("take names with {bytes} bytes of data in one request"),
-        })
+        Err(unsupported(STORE, format!("take names with {bytes} bytes of data in one request")))
     }
 
     /// Same as [`Acquire::leave`], with one request if all nodes are known.

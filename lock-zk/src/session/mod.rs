@@ -5,7 +5,6 @@ pub(crate) mod deadline;
 mod deletions;
 pub(crate) mod deployment;
 mod end;
-pub(crate) mod facts;
 mod janitor;
 mod login;
 pub(crate) mod pool;

@@ -1,6 +1,7 @@
 //! The way to the servers: their addresses, requests and answers, watches, and questions before
 //! there is a session.
 
+pub(crate) mod cautions;
 pub(crate) mod dial;
 pub(crate) mod given_client;
 pub(crate) mod login;

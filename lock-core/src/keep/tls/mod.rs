@@ -52,6 +52,18 @@ pub fn check(tls: &Tls) -> Result<()> {
     }
 }
 
+/// Says that a password goes through a network as it is, if one of these hosts is another machine.
+pub fn plain_password(tls: &Tls, hosts: &[String]) -> Option<String> {
+    let is_here = |host: &String| {
+        let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
+        name.starts_with("127.") || matches!(name, "localhost" | "[::1]")
+    };
+    let is_open = tls.mode == Encryption::Off && !hosts.iter().all(is_here);
+    is_open.then(|| {
+        "the password is sent in plain text; use tls=verify where others see the network".to_owned()
+    })
+}
+
 /// Whether the server at `address`, `host:port`, speaks TLS. It is sent nothing else.
 pub async fn speaks_tls(address: &str, limit: Duration) -> bool {
     let ask = async {

@@ -1,28 +1,24 @@
 //! PostgreSQL.
 
-mod environment;
-mod fitness;
 pub(crate) mod pushes;
 
 use std::{
+    env,
     sync::{Arc, OnceLock},
     time::Duration,
 };
 
-use lock_core::{Encryption, Error, Secret, User};
+use lock_core::{Encryption, Error, Secret, Tls, User, keep::errors};
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection, PgConnection, PgPool,
+    AssertSqlSafe, ConnectOptions, Connection, PgConnection, PgPool, Row as _,
     error::DatabaseError,
-    postgres::{PgConnectOptions, PgListener, PgPoolOptions, PgSslMode},
+    postgres::{PgConnectOptions, PgListener, PgPoolOptions, PgRow, PgSslMode},
     raw_sql,
 };
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use self::{
-    fitness::{DIRECT, ORIGIN, POOLED, STATE, is_fit, origin},
-    pushes::Pushes,
-};
+use self::pushes::Pushes;
 use crate::{
     config::server::Server,
     error,
@@ -30,11 +26,10 @@ use crate::{
     wire::{
         failure::Failure,
         given_client,
-        hosts::Hosts,
-        limit::{GOODBYE, Limit},
-        link::Link,
+        hosts::{Hosts, Link},
         remote::{Remote, hosts, set, texts},
         script::OBSERVERS,
+        turns::{GOODBYE, Limit},
         verdict::Origin,
     },
 };
@@ -48,6 +43,23 @@ const SETUP: &str = "SET default_transaction_isolation = 'read committed'; \
     SET bytea_output = 'hex'; SET client_min_messages = 'warning'; \
     SELECT set_config('synchronous_commit', 'on', false) \
     WHERE current_setting('synchronous_commit') = 'off'";
+
+/// Asks for the state that shows whether a server can keep locks.
+const STATE: &str = "SELECT pg_is_in_recovery()::text, current_setting('transaction_read_only'), \
+    current_setting('distlock.direct', true)";
+
+/// Asks where the data of a primary comes from. The first digits of the name of a file of its log
+/// are its timeline.
+const ORIGIN: &str = "SELECT (SELECT system_identifier::text FROM pg_control_system()), \
+    left(pg_walfile_name(pg_current_wal_lsn()), 8)";
+
+/// A setting in the start-up of a connection. A pooler does not pass it on.
+const DIRECT: (&str, &str) = ("distlock.direct", "yes");
+
+/// Why a pooler is refused, and what to do.
+const POOLED: &str = "a pooler of connections is between, such as PgBouncer: it hands the statements of \
+    one session to several, so that pushes and settings get lost; name the server itself \
+    (a client has few connections, and shares them among all its locks)";
 
 /// The port that is named by default.
 const PORT: u16 = 5432;
@@ -101,6 +113,33 @@ impl Link for PgConnection {
     }
 }
 
+/// Checks by the answer to [`STATE`] that a server can keep locks. The outer error is about an
+/// answer that makes no sense.
+fn is_fit(row: Option<&PgRow>) -> sqlx::Result<Result<(), Failure>> {
+    let row = row.ok_or(sqlx::Error::RowNotFound)?;
+    let (recovery, read_only): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+    let direct: Option<String> = row.try_get(2)?;
+    if direct.as_deref() != Some(DIRECT.1) {
+        return Ok(Err(Failure::Barred(error::unfit(Dialect::Postgres, POOLED))));
+    }
+    let why = match (recovery.as_str(), read_only.as_str()) {
+        ("false", "off") => return Ok(Ok(())),
+        ("false", _) => "the server is read-only (default_transaction_read_only)",
+        _ => "the server is a standby, which takes no writes",
+    };
+    Ok(Err(Failure::down(why)))
+}
+
+/// Reads the answer to [`ORIGIN`].
+fn origin(row: &PgRow) -> sqlx::Result<Origin> {
+    let (system, timeline): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+    let decode = |why: std::num::ParseIntError| sqlx::Error::Decode(why.into());
+    Ok(Origin {
+        system: system.parse().map_err(decode)?,
+        timeline: u32::from_str_radix(&timeline, 16).map_err(decode)?,
+    })
+}
+
 /// Old poolers refuse the start-up option that others only drop.
 fn unconnected(why: sqlx::Error) -> Failure {
     let is_pooler =
@@ -123,7 +162,7 @@ fn of_locks(options: PgConnectOptions) -> PgConnectOptions {
 fn options(server: &Server, host: &str, port: u16) -> Result<PgConnectOptions, Error> {
     // No password of `~/.pgpass` and `PGPASSWORD`: options of distlock alone say where it is.
     let options = PgConnectOptions::new_without_pgpass().host(host).port(port);
-    environment::check(&options, &server.tls)?;
+    check_environment(&options, &server.tls)?;
     let options = options.application_name("distlock").options([DIRECT]);
     let user = server.user.as_ref().map(User::read).transpose()?;
     let options = set(options, user.as_deref(), PgConnectOptions::username);
@@ -142,6 +181,26 @@ fn options(server: &Server, host: &str, port: u16) -> Result<PgConnectOptions, E
         _ => PgSslMode::VerifyFull,
     });
     Ok(options.disable_statement_logging())
+}
+
+/// Checks the variables that the options do not replace. Refuses `PGOPTIONS`: with its
+/// `search_path`, one of two processes would find other tables, so both would have the same lock.
+/// The library can only add to it. The value is not shown. Refuses one of `PGSSLCERT` and
+/// `PGSSLKEY` without the other, too.
+fn check_environment(options: &PgConnectOptions, tls: &Tls) -> Result<(), Error> {
+    if options.get_options().is_some_and(|options| !options.trim().is_empty()) {
+        return Err(invalid("PGOPTIONS", "unset: a search_path in it would lead to other locks"));
+    }
+    let is_used = tls.mode != Encryption::Off && tls.cert.is_none();
+    match (is_used, env::var("PGSSLCERT"), env::var("PGSSLKEY")) {
+        (true, Ok(_), Err(_)) => Err(invalid("PGSSLCERT", "unset, or beside PGSSLKEY")),
+        (true, Err(_), Ok(_)) => Err(invalid("PGSSLKEY", "unset, or beside PGSSLCERT")),
+        _ => Ok(()),
+    }
+}
+
+fn invalid(variable: &str, allowed: &str) -> Error {
+    errors::invalid(&format!("environment variable {variable}"), "(set)", allowed)
 }
 
 /// Makes the connection by which pushes come, one per client, and listens to them. `limit` counts

@@ -39,8 +39,7 @@ impl Script {
 
     /// Returns the entries of all names with a token that is not above this one.
     pub(crate) fn up_to(self, token: FencingToken) -> String {
-        let columns = self.columns(false);
-        format!("SELECT {columns} FROM distlock_v1_entries WHERE token <= {token} ORDER BY token;")
+        self.select(false, &format!("WHERE token <= {token} ORDER BY token"))
     }
 }
 

@@ -5,24 +5,20 @@
 
 mod acquire;
 mod convert;
-mod detach;
 mod floor;
+mod next;
 mod read;
 mod release;
 mod renew;
-mod set;
-mod state;
-mod token;
-mod wake;
 
 use std::collections::BTreeSet;
 
 use lock_core::LockName;
 use uuid::Uuid;
 
-pub(crate) use self::read::HEAD;
 #[cfg(feature = "postgres")]
-pub(crate) use self::wake::OBSERVERS;
+pub(crate) use self::next::OBSERVERS;
+pub(crate) use self::read::HEAD;
 use crate::layout::dialect::Dialect;
 
 /// The head of the statement that makes entries, with all columns of an entry.
@@ -66,27 +62,24 @@ impl Script {
         format!("DELETE FROM distlock_v1_entries WHERE name IN ({names}) AND expires <= {now};")
     }
 
-    /// The columns of an entry; its holder and value only if `full`.
-    fn columns(self, full: bool) -> String {
+    /// Reads entries, which the rest of the statement names; their holders and values only if
+    /// `full`.
+    fn select(self, full: bool, rest: &str) -> String {
         let texts = if full { "holder, value" } else { "NULL AS holder, NULL AS value" };
         let now = self.0.now();
         format!(
-            "name, token, attempt, kind, weight, lim, expires - {now} AS alive, {texts}, version, \
-             since, granted"
+            "SELECT name, token, attempt, kind, weight, lim, expires - {now} AS alive, {texts}, \
+             version, since, granted FROM distlock_v1_entries {rest};"
         )
     }
 
     /// The whole queue of each name.
     fn queues(self, names: &str, full: bool) -> String {
-        let columns = self.columns(full);
-        format!(
-            "SELECT {columns} FROM distlock_v1_entries WHERE name IN ({names}) ORDER BY name, token;"
-        )
+        self.select(full, &format!("WHERE name IN ({names}) ORDER BY name, token"))
     }
 
     /// The entries of these attempts.
     fn entries_of(self, ids: &str) -> String {
-        let columns = self.columns(true);
-        format!("SELECT {columns} FROM distlock_v1_entries WHERE attempt IN ({ids});")
+        self.select(true, &format!("WHERE attempt IN ({ids})"))
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use lock_core::LockName;
 use uuid::Uuid;
 
-use super::{Script, wake::Leavers};
+use super::{Script, next::Leavers};
 use crate::session::attempt::Attempt;
 
 impl Script {
@@ -23,6 +23,10 @@ impl Script {
         };
         let ids = self.ids(attempts.iter().map(|attempt| attempt.id));
         let names = self.names(names);
+        let remove = remove(&ids, &names);
+        if after.is_empty() {
+            return remove;
+        }
         let one_by_one = |(name, attempts): (&&LockName, &Vec<&Arc<Attempt>>)| {
             let ids = self.ids(attempts.iter().map(|attempt| attempt.id));
             self.wake(&self.name(name), &ids, Leavers::of(attempts.iter().copied()), client)
@@ -31,10 +35,6 @@ impl Script {
             Leavers::Writers if queues.len() > 1 => self.wake_after_writers(&names, &ids, client),
             _ => queues.iter().map(one_by_one).collect(),
         };
-        let remove = remove(&ids, &names);
-        if after.is_empty() {
-            return remove;
-        }
         let tell = match attempts.iter().any(|attempt| attempt.leads) {
             true => self.tell_observers(&names),
             false => String::new(),

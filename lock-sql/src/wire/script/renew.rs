@@ -61,10 +61,8 @@ impl Script {
     }
 
     fn alive(self, ids: &str) -> String {
-        let (columns, now) = (self.columns(false), self.0.now());
-        format!(
-            "SELECT {columns} FROM distlock_v1_entries WHERE attempt IN ({ids}) AND expires > {now};"
-        )
+        let now = self.0.now();
+        self.select(false, &format!("WHERE attempt IN ({ids}) AND expires > {now}"))
     }
 
     /// Removes entries that expired over a minute ago, of names that are no longer asked for.

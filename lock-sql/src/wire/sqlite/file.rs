@@ -1,4 +1,4 @@
-//! Where the file is, and whether it can be shared there.
+//! Where the file is, its identity, and that of its log.
 
 use std::{
     env,
@@ -13,6 +13,10 @@ use lock_core::{Error, Result, keep::errors};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::shared;
+
+/// The ends of the names of SQLite's log, and of the index of it.
+const LOG: &str = "-wal";
+const INDEX: &str = "-shm";
 
 /// The place of a file. It stays the same when the environment changes.
 #[derive(Debug)]
@@ -84,6 +88,23 @@ impl Location {
         let real = fs::canonicalize(&self.path).map_err(|error| denied(&self.path, error))?;
         Ok(real.display().to_string())
     }
+}
+
+/// The identity of SQLite's log and of its index; `None` if one of them is not there. No other file
+/// has it while the log is open.
+pub(super) fn log(real: &str) -> Option<[u64; 2]> {
+    let number = |end| fs::metadata(format!("{real}{end}")).ok().map(|file| file.ino());
+    Some([number(LOG)?, number(INDEX)?])
+}
+
+/// Whether this process has a file open with a log that is not there any more. A further connection
+/// would use its index for another log.
+pub(super) fn has_former_log(real: &str) -> bool {
+    let Ok(open) = fs::read_dir("/proc/self/fd") else { return false };
+    let open: Vec<_> = open.filter_map(|link| fs::read_link(link.ok()?.path()).ok()).collect();
+    let has = |name: &str| open.iter().any(|target| target.as_os_str() == name);
+    let is_former = |end| has(&format!("{real}{end} (deleted)")) && !has(&format!("{real}{end}"));
+    has(real) && (is_former(LOG) || is_former(INDEX))
 }
 
 fn default_path() -> Result<PathBuf> {

@@ -11,7 +11,15 @@ use std::{
 };
 
 use async_trait::async_trait;
-use lock_core::{Clock, Result, deadline::jitter, keep::poison::lock, trace};
+use lock_core::{
+    Clock, Result,
+    deadline::jitter,
+    keep::{
+        poison::lock,
+        share::{Shared, share},
+    },
+    trace,
+};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, SqlitePool, raw_sql,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqliteSynchronous},
@@ -27,12 +35,9 @@ use crate::{
         database::{Answer, Database},
         failure::Failure,
         given_client::{self, Way},
-        hosts::Hosts,
-        limit::Limit,
-        link::Link,
-        process::{Shared, share},
+        hosts::{Hosts, Link},
         sqlite::{clock::Here, file::Location},
-        turns::{Rank, Turn, Turns},
+        turns::{Limit, Rank, Turn, Turns},
         verdict::Origin,
     },
 };
@@ -104,7 +109,7 @@ impl File {
     /// Whether it is at the path, with the log that its connections use.
     fn is_there(&self, location: &Location) -> bool {
         location.identity().is_ok_and(|there| there == self.identity)
-            && self.log.is_none_or(|log| shared::log(&self.real) == Some(log))
+            && self.log.is_none_or(|log| file::log(&self.real) == Some(log))
     }
 }
 
@@ -187,7 +192,7 @@ impl Sqlite {
         if !file.is_there(&self.location) && !file.connections.is_refusing() {
             *file = File::at(&self.location, &self.way).map_err(Failure::Barred)?;
         }
-        if !file.checked && shared::has_former_log(&file.real) {
+        if !file.checked && file::has_former_log(&file.real) {
             return Err(Failure::down(FORMER_LOG));
         }
         file.checked = true;
@@ -199,7 +204,7 @@ impl Sqlite {
         let mut file = lock(&self.file);
         if file.log.is_none() && Arc::ptr_eq(&file.connections, connections) {
             // No file has the number 0: a log that was deleted at once is noticed, too.
-            file.log = Some(shared::log(&file.real).unwrap_or_default());
+            file.log = Some(file::log(&file.real).unwrap_or_default());
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Whether all processes that open a file come to the same file and the same log.
+//! Whether all processes that open a file come to the same file and the same log, as far as its
+//! place tells.
 
 use std::{fs, io, os::unix::fs::MetadataExt, path::Path};
 
@@ -113,26 +114,6 @@ pub(crate) fn caution(path: &Path) -> Option<String> {
         )
     })
 }
-
-/// The identity of SQLite's log and of its index; `None` if one of them is not there. No other file
-/// has it while the log is open.
-pub(super) fn log(real: &str) -> Option<[u64; 2]> {
-    let number = |end| fs::metadata(format!("{real}{end}")).ok().map(|file| file.ino());
-    Some([number(LOG)?, number(INDEX)?])
-}
-
-/// Whether this process has a file open with a log that is not there any more. A further connection
-/// would use its index for another log.
-pub(super) fn has_former_log(real: &str) -> bool {
-    let Ok(open) = fs::read_dir("/proc/self/fd") else { return false };
-    let open: Vec<_> = open.filter_map(|link| fs::read_link(link.ok()?.path()).ok()).collect();
-    let has = |name: &str| open.iter().any(|target| target.as_os_str() == name);
-    let is_former = |end| has(&format!("{real}{end} (deleted)")) && !has(&format!("{real}{end}"));
-    has(real) && (is_former(LOG) || is_former(INDEX))
-}
-
-const LOG: &str = "-wal";
-const INDEX: &str = "-shm";
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,5 @@
-//! The clients that are told of a change: PostgreSQL pushes, the others are polled. A client that is
-//! told looks whether it is let in (`queue::poll`).
+//! Which waiters are next when attempts leave a queue, or share it: PostgreSQL tells their clients,
+//! and the others are polled. A client that is told looks whether it is let in (`queue::next`).
 
 use std::sync::Arc;
 

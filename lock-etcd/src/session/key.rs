@@ -1,29 +1,45 @@
-//! The epoch of a session, which makes late requests fail.
+//! The key of a session: how it is made, and its epoch, which makes late requests fail.
 //!
 //! An acquiring transaction that is not answered may be carried out at any later time, even after
 //! its attempt was resolved on another connection and is over. Its session may live on, and its key
 //! may be free. So every acquiring transaction compares its session's *epoch*: the modification
-//! revision of the session's key, which `pool` makes. After an unanswered transaction the epoch is
-//! raised before anything else is sent for that attempt: the key is written once more, and a request
-//! from an earlier epoch does nothing when it arrives.
+//! revision of the session's key. After an unanswered transaction the epoch is raised before
+//! anything else is sent for that attempt: the key is written once more, and a request from an
+//! earlier epoch does nothing when it arrives.
 //!
 //! Revisions only rise, so no epoch comes twice. A raise that arrives late compares the epoch that
 //! it was to end, and does nothing. So a key that was deleted is never made again: a raise of the
 //! [token floor](crate::layout::floor) deletes it, and no attempt enters in the session any more.
 
-use etcd_client::Txn;
+use etcd_client::{Txn, TxnOp};
 use tokio::sync::RwLock;
 
 use crate::{
     error::Failure,
+    layout::{floor::Record, keys::Keys},
     wire::{
-        connection::{Connection, GiveUp},
-        requests::{Guard, commit, found_epoch, put, ranges, revision},
+        connection::{Connection, GiveUp, Word},
+        requests::{Guard, commit, firsts, found_epoch, put, ranges, revision, send_txn},
     },
 };
 
 /// The epoch of a session whose key is gone.
 pub(crate) const GONE: i64 = 0;
+
+/// Makes the key of a session, and reads the token floor, in one transaction: a raise deletes the
+/// key, or the session counts from what was raised. Returns when the key was made.
+pub(super) async fn make_key(
+    connection: &Connection,
+    layout: &Keys,
+    lease: i64,
+) -> Result<(i64, Record), Failure> {
+    let make = put(&layout.session(lease), lease, b"");
+    let txn = Txn::new().and_then([make, TxnOp::get(layout.floor(), None)]);
+    let answer = connection.call(Word::Leader, |member| send_txn(member, &txn)).await?;
+    let made = revision(answer.header())?;
+    let floor = firsts(answer).next().flatten();
+    Ok((made, Record::read(floor.as_ref())?))
+}
 
 /// The epoch of one session. Nothing is read while it is being raised: a request sent in between
 /// would be in vain.

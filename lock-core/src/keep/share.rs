@@ -1,5 +1,4 @@
-//! A value that all share who name the same: the clients of a database within this process, or the
-//! observers of a name.
+//! Values that are shared by their names, such as what the observers of a lock have in common.
 
 use std::{
     collections::HashMap,
@@ -7,18 +6,14 @@ use std::{
     sync::{Arc, Mutex, Weak},
 };
 
-use lock_core::keep::poison::lock;
+use crate::keep::poison::lock;
 
 /// The values by their names. Each is there as long as it is in use. The name of one that is not
 /// stays until there is no room for another one.
-pub(crate) type Shared<K, T> = Mutex<HashMap<K, Weak<T>>>;
+pub type Shared<K, T> = Mutex<HashMap<K, Weak<T>>>;
 
 /// The value with this name. It is made if it is not in use.
-pub(crate) fn share<K: Eq + Hash, T>(
-    all: &Shared<K, T>,
-    name: K,
-    make: impl FnOnce() -> T,
-) -> Arc<T> {
+pub fn share<K: Eq + Hash, T>(all: &Shared<K, T>, name: K, make: impl FnOnce() -> T) -> Arc<T> {
     let mut all = lock(all);
     // Before the table would grow, not at each call: 10,000 names may be in use.
     if all.len() == all.capacity() {

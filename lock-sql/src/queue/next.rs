@@ -1,4 +1,8 @@
-//! Looks at queues for waiting attempts: one query for all queues that are due.
+//! Which waiter is next: looks at the queues of waiting attempts, with one query for all that are
+//! due.
+//!
+//! SQL reads a queue in its order (`Script::look`), and [`lock_core::queue`] decides. Where clients
+//! are pushed, SQL says which of them look (`wire::script::next`).
 
 use std::{collections::HashMap, time::Duration};
 
