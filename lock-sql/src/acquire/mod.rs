@@ -83,9 +83,11 @@ pub(crate) async fn acquire(
         // The attempts in the way have left meanwhile.
         attempt.admitted();
     } else {
-        let place = at + 1 - admitted(queue.iter().map(|row| row.kind));
+        let holders = admitted(queue.iter().map(|row| row.kind));
+        let place = at + 1 - holders;
         caller.queued(&attempt.name, Some(place));
-        let look = next_look(session.dialect(), place, blocked_for(&queue, at));
+        let head = session.book().head(&attempt.name, &queue[..holders]);
+        let look = next_look(session.dialect(), place, blocked_for(&queue, at), head);
         if session.book().wait(attempt, look, rings) {
             session.look_bell.notify_one();
         }

@@ -89,8 +89,11 @@ impl Session {
         let waits = |row: &&Row| waiting.iter().any(|attempt| attempt.id == row.attempt);
         if let Some(first) = queue[holders.min(queue.len())..].iter().find(waits) {
             let at = places[&first.attempt];
-            let look = next_look(self.dialect(), at - holders + 1, blocked_for(&queue, at));
-            self.book().look_again(name, Look { seen, ..look });
+            let (place, left) = (at - holders + 1, blocked_for(&queue, at));
+            let mut book = self.book();
+            let head = book.head(name, &queue[..holders]);
+            let look = next_look(self.dialect(), place, left, head);
+            book.look_again(name, Look { seen, ..look });
         }
     }
 

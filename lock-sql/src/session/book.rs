@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use lock_core::{Instant, LockName, keep};
+use lock_core::{Clock, Instant, LockName, keep};
 
 use crate::{
-    queue::schedule::{LIMIT, Look, TOGETHER, Why},
+    layout::row::Row,
+    queue::schedule::{Head, LIMIT, Look, TOGETHER, Why},
     session::attempt::Attempt,
 };
 
@@ -75,6 +76,16 @@ impl Book {
     /// The token of this client's first waiting attempt in this queue.
     pub(crate) fn first_waiting(&self, name: &LockName) -> Option<u64> {
         self.queues.get(name)?.waiting.iter().filter_map(|attempt| attempt.waiting_token()).min()
+    }
+
+    /// The newest of a queue's holders that is no attempt of this client: when one of its own
+    /// leaves, the queue rings.
+    pub(crate) fn head(&self, name: &LockName, holders: &[Row]) -> Option<Head> {
+        let is_foreign = |row: &&Row| self.attempts.find(row.attempt).is_none();
+        let token = holders.iter().rfind(is_foreign)?.token;
+        let known = self.queues.get(name).and_then(|queue| queue.look.head);
+        let known = known.filter(|head| head.token == token);
+        Some(known.unwrap_or_else(|| Head { token, since: Clock::Boot.now() }))
     }
 
     #[cfg(feature = "postgres")]

@@ -8,11 +8,7 @@ use uuid::Uuid;
 use super::{Session, neighbours};
 #[cfg(feature = "postgres")]
 use crate::queue::pushes;
-use crate::{
-    config::SqlConfig,
-    queue::{next::PAUSES, schedule::TOGETHER},
-    wire::open::open,
-};
+use crate::{config::SqlConfig, queue::next::PAUSES, wire::open::open};
 
 impl Session {
     /// Connects, once, and starts the tasks that renew and look.
@@ -48,7 +44,8 @@ impl Session {
             Clock::Boot,
             Arc::downgrade(&session),
             session.look_bell.clone(),
-            TOGETHER,
+            // What has just begun to wait does not look at once: nothing is new yet.
+            Duration::ZERO,
             |session: &Self| session.book().next_look(),
             |session| async move { session.look().await },
         ));
