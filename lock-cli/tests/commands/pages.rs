@@ -5,12 +5,14 @@ use crate::{place::Place, stores::on_every_store};
 
 on_every_store!(its_page_shows_its_promises);
 
-const PAGES: [(&str, &str); 5] = [
+const PAGES: [(&str, &str); 7] = [
     ("memory", include_str!("../../../docs/stores/memory.md")),
     ("sqlite", include_str!("../../../docs/stores/sqlite.md")),
     ("etcd", include_str!("../../../docs/stores/etcd.md")),
     ("redis", include_str!("../../../docs/stores/redis.md")),
     ("zookeeper", include_str!("../../../docs/stores/zookeeper.md")),
+    ("postgres", include_str!("../../../docs/stores/sql.md")),
+    ("redlock", include_str!("../../../docs/stores/redlock.md")),
 ];
 
 /// The rows that depend on the version or the settings of a server.
@@ -23,6 +25,25 @@ fn its_page_shows_its_promises(place: &Place) {
 #[test]
 fn memory_shows_its_promises() {
     the_page_shows_the_promises(&Place::new(), "memory:");
+}
+
+/// Its commits reach the disk, as on a server in use.
+#[cfg(feature = "postgres")]
+#[test]
+fn postgres_shows_its_promises() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let server = lock_lab::Postgres::builder().durable().start();
+    let server = runtime.block_on(server).expect("a server");
+    the_page_shows_the_promises(&Place::new(), &server.url());
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn redlock_shows_its_promises() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let servers = runtime.block_on(lock_lab::IndependentRedis::start(5)).expect("five servers");
+    let hosts: Vec<_> = servers.addrs().iter().map(ToString::to_string).collect();
+    the_page_shows_the_promises(&Place::new(), &format!("redlock://{}", hosts.join(",")));
 }
 
 fn the_page_shows_the_promises(place: &Place, url: &str) {
