@@ -14,7 +14,6 @@ use crate::place::{Place, said};
 struct Servers {
     postgres: Postgres,
     mariadb: MariaDb,
-    runtime: tokio::runtime::Runtime,
 }
 
 impl Servers {
@@ -29,13 +28,12 @@ impl Servers {
             postgres.sql_as_admin(users).await.expect("two users");
             let users = "CREATE DATABASE locks;
                 CREATE USER boss@'127.0.0.1' IDENTIFIED BY 'right';
-                GRANT ALL ON locks.* TO boss@'127.0.0.1';
-                CREATE USER app@'127.0.0.1' IDENTIFIED BY 'right';";
+                GRANT ALL ON locks.* TO boss@'127.0.0.1' WITH GRANT OPTION;
+                CREATE USER app IDENTIFIED BY 'right';";
             mariadb.sql_as_admin(users).await.expect("two users");
-            (postgres, mariadb)
+            Self { postgres, mariadb }
         };
-        let (postgres, mariadb) = runtime.block_on(started);
-        Self { postgres, mariadb, runtime }
+        runtime.block_on(started)
     }
 
     /// Lines for a shell of `boss`, as the client programs of both servers read it.
@@ -49,15 +47,6 @@ impl Servers {
         shell.env("PGUSER", "boss").env("PGPASSWORD", "right");
         shell
     }
-
-    /// What `docs/stores/sql.md` leaves to the reader: two GRANTs, with one table in each.
-    fn grant_on_mariadb(&self) {
-        let grant = |table| {
-            format!("GRANT SELECT, INSERT, UPDATE, DELETE ON locks.{table} TO app@'127.0.0.1';")
-        };
-        let grants = ["distlock_v1_slots", "distlock_v1_entries"].map(grant).concat();
-        self.runtime.block_on(self.mariadb.sql_as_admin(&grants)).expect("rights");
-    }
 }
 
 #[test]
@@ -65,7 +54,6 @@ fn an_administrator_makes_tables_and_raises_the_floor() {
     let (servers, place) = (Servers::start(), Place::new());
     let tables = block("docs/stores/sql.md", "GRANT SELECT").replace("10.0.0.1", "127.0.0.1");
     printed(servers.boss(&place, &tables));
-    servers.grant_on_mariadb();
     let postgres = format!("postgres://app:right@{}/app", servers.postgres.addr());
     let mariadb = format!("mysql://app:right@{}/locks", servers.mariadb.addr());
     for url in [&postgres, &mariadb] {
