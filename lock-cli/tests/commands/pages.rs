@@ -1,6 +1,8 @@
 //! What the pages show: `docs/stores` the promises that `distlock stores` prints, and
 //! `docs/operators.md` what `distlock ls` and `distlock show` print.
 
+use lock_core::{keep::limits::DEFAULT_TTL, validity::margin};
+
 use crate::{place::Place, stores::on_every_store};
 
 on_every_store!(its_page_shows_its_promises);
@@ -68,6 +70,7 @@ fn the_page_shows_the_promises(place: &Place, url: &str) {
 }
 
 const RUNBOOK: &str = include_str!("../../../docs/operators.md");
+const COMMANDS: &str = include_str!("../../../docs/cli.md");
 
 /// The same lines in the same order, other than names, numbers and times.
 #[test]
@@ -84,6 +87,20 @@ fn operators_see_what_their_page_shows() {
         // The heading names the store. Without a terminal it is on stderr.
         let printed: Vec<_> = printed.lines().map(shape).collect();
         assert_eq!(on_the_page(&command.join(" ")), printed, "{command:?}");
+    }
+}
+
+/// Where nobody sets a TTL, the pages name the times.
+#[test]
+fn times_are_those_of_the_usual_ttl() {
+    let (ttl, half) = (DEFAULT_TTL.as_secs(), (DEFAULT_TTL / 2).as_secs_f64());
+    let grace = (DEFAULT_TTL / 3 - margin(DEFAULT_TTL)).as_secs_f64();
+    for (page, text) in [
+        (RUNBOOK, format!("over half of the TTL ({half} s, if nobody set one)")),
+        (RUNBOOK, format!("one TTL of the former holder, {ttl} s if nobody set it")),
+        (COMMANDS, format!("the longest that fits: {grace} s of the usual TTL of {ttl} s")),
+    ] {
+        assert!(page.contains(&text), "not on the page: {text}");
     }
 }
 
