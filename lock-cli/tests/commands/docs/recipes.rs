@@ -1,5 +1,5 @@
-//! The recipes of `docs/cli.md` and `docs/scripts.md`, as they stand. Only the store and the folders
-//! are others.
+//! The recipes of `docs/cli.md` and `docs/scripts.md`, as they stand. Only the store and the
+//! folders are others.
 
 use std::{fs, os::unix::fs::PermissionsExt};
 

@@ -19,8 +19,8 @@ pub fn program(place: &Place, name: &str, script: &str) {
     assert_eq!(shell.end(), Some(0), "{name}");
 }
 
-/// Lines for bash, which ends at the first that fails. It has `distlock` in its `PATH`, and its home
-/// is the folder of the place.
+/// Lines for bash, which ends at the first that fails. It has `distlock` in its `PATH`, and its
+/// home is the folder of the place.
 pub fn bash(place: &Place, lines: &str) -> Command {
     let mut bash = place.other("bash", &["-eo", "pipefail", "-c", lines]);
     let programs = Path::new(PROGRAM).parent().expect("a folder");
