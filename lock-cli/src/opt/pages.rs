@@ -26,7 +26,8 @@ fn lines_of(page: &str) -> Vec<String> {
         }
     }
     lines.extend(prose.split('`').skip(1).step_by(2).map(str::to_owned));
-    lines.retain(|line| line.starts_with("distlock "));
+    // A manifest has another one.
+    lines.retain(|line| line.starts_with("distlock ") && !line.starts_with("distlock = "));
     lines.iter().map(|line| of_the_program(line)).collect()
 }
 

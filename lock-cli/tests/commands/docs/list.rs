@@ -15,7 +15,7 @@ const RUNBOOK: &str = "lock-cli/tests/commands/docs/runbook.rs";
 const SHOWN: &str = "lock-cli/tests/commands/pages.rs";
 const ETCD: &str = "lock-etcd/tests/connecting.rs";
 
-const LIST: [Row; 47] = [
+const LIST: [Row; 48] = [
     ("README.md", "cargo run -p oversell", ".ci/readme", "blocks sh README.md"),
     ("README.md", "./test", ".ci/run", "./test"),
     ("README.md", "[dependencies]", ".ci/readme", "blocks toml README.md"),
@@ -30,6 +30,7 @@ const LIST: [Row; 47] = [
     ("docs/cli.md", "distlock compare", READ, "fn each_command_line_is_read"),
     ("docs/cli.md", "distlock bench", READ, "fn each_command_line_is_read"),
     ("docs/comparison.md", "distlock compare", READ, "fn each_command_line_is_read"),
+    ("docs/speed.md", "distlock bench", READ, "fn each_command_line_is_read"),
     ("docs/cli.md", "completions bash", RECIPES, "fn completions_and_man_pages_are_set_up"),
     ("docs/fencing.md", "-- ", "tests/pages/fencing.rs", "fn every_statement_is_one"),
     ("docs/fencing.md", "[dependencies]", CARGO, "fn manifests_fit"),
