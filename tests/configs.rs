@@ -98,6 +98,35 @@ shared_store!(names_on_etcd, "etcd", etcd::EtcdConfig);
 shared_store!(names_on_redis, "redis", redis::RedisConfig);
 shared_store!(names_on_zookeeper, "zookeeper", zookeeper::ZkConfig);
 
+/// The URLs of `docs/stores/README.md`, as they stand there.
+#[cfg(all(feature = "etcd", feature = "postgres", feature = "redis", feature = "zookeeper"))]
+#[test]
+fn the_urls_on_the_page_are_accepted() {
+    use distlock::{
+        etcd::EtcdConfig,
+        redis::{RedisConfig, RedlockConfig},
+        sql::SqlConfig,
+        zookeeper::ZkConfig,
+    };
+
+    let page = include_str!("../docs/stores/README.md");
+    let (_, urls) = page.split_once("Some URLs as they are used:\n\n```text\n").expect("a block");
+    let (urls, _) = urls.split_once("```").expect("its end");
+    assert_eq!(urls.lines().count(), 6);
+    for line in urls.lines() {
+        let url = StoreUrl::parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        let accepted = match url.scheme() {
+            "etcds" => EtcdConfig::from_url(&url).map(drop),
+            "postgres" => SqlConfig::from_url(&url).map(drop),
+            "redlock" => RedlockConfig::from_url(&url).map(drop),
+            "redis+cluster" | "redis+sentinel" => RedisConfig::from_url(&url).map(drop),
+            "zookeeper" => ZkConfig::from_url(&url).map(drop),
+            other => panic!("{other} is new on the page"),
+        };
+        accepted.unwrap_or_else(|error| panic!("{line}: {error}"));
+    }
+}
+
 /// A configuration from a file equals one from a URL.
 #[cfg(feature = "serde")]
 mod files {

@@ -50,7 +50,7 @@ pub fn zookeeper() -> String {
     format!("{}?prefix=/folder-{}", server.url(), FOLDERS.fetch_add(1, Relaxed))
 }
 
-fn open(scheme: &str) -> AnyStore {
+pub fn open(scheme: &str) -> AnyStore {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(AnyStore::open_in_memory(scheme))
 }

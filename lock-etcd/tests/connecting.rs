@@ -183,11 +183,7 @@ async fn the_documented_role_is_enough() {
     let (_, commands) = page.split_once("```bash\netcdctl role add ").expect("the commands");
     let (commands, _) = commands.split_once("```").expect("their end");
     let etcd = etcd().await;
-    let mut shell = tokio::process::Command::new("sh");
-    shell.args(["-ec", &format!("etcdctl role add {commands}")]).env("ETCDCTL_API", "3");
-    let done = soon(shell.env("ETCDCTL_ENDPOINTS", etcd.addr().to_string()).output()).await;
-    let done = done.unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    run(&etcd, &format!("etcdctl role add {commands}")).await;
     let locks = locks(&format!("etcd://app:SECRET@{}?prefix=locks/", etcd.addr())).await;
     let guard = locks.lock("job").unwrap().acquire().await.unwrap();
     let waiting = tokio::spawn(locks.lock("job").unwrap().acquire());
@@ -197,4 +193,29 @@ async fn the_documented_role_is_enough() {
     let elsewhere = support::locks(&format!("etcd://app:SECRET@{}", etcd.addr())).await;
     let error = elsewhere.lock("job").unwrap().acquire().await.unwrap_err();
     assert!(matches!(error, Error::Denied { .. }), "{error}");
+}
+
+/// Runs commands of etcd's own client, which learns from its environment where etcd is.
+async fn run(etcd: &lock_lab::Etcd, commands: &str) {
+    let mut shell = tokio::process::Command::new("sh");
+    shell.args(["-ec", commands]).env("ETCDCTL_API", "3");
+    let done = soon(shell.env("ETCDCTL_ENDPOINTS", etcd.addr().to_string()).output()).await;
+    let done = done.unwrap();
+    assert!(done.status.success(), "{commands}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// The options of `docs/stores/etcd.md` for each member, and its commands for one that was full.
+#[tokio::test]
+async fn the_documented_options_and_repairs_are_etcds_own() {
+    let page = include_str!("../../docs/stores/etcd.md");
+    let options = page.lines().find_map(|line| line.strip_prefix("$ etcd ")).expect("the options");
+    let builder = options.split(' ').fold(lock_lab::Etcd::builder(), lock_lab::Builder::arg);
+    let etcd = builder.in_memory().start().await.unwrap();
+    let locks = locks(&etcd.url()).await;
+    let guard = locks.lock("job").unwrap().acquire().await.unwrap();
+    for command in ["etcdctl defrag", "etcdctl alarm disarm"] {
+        assert!(page.contains(&format!("`{command}`")), "{command}");
+        run(&etcd, command).await;
+    }
+    guard.release().await.unwrap();
 }

@@ -334,27 +334,60 @@ async fn the_documented_rights_are_enough_up_to_the_close() {
     for without in ["", " -client"] {
         let server = server().await;
         give_documented_rights(&server, without).await;
-        let driver = driver(&documented_url(server.addr())).await;
-        let lease = acquire(&driver, "orders", TTL).await.unwrap();
-        let waiter = Waiter::start(&driver, "orders", TTL);
-        until(async || queue_length(&server, "app:orders").await == 1).await;
-        assert_eq!(driver.inspect(&name("orders")).await.unwrap().len(), 2);
-        assert_eq!(driver.names("").await.unwrap(), [name("orders")]);
-        lease.release().await.unwrap();
-        waiter.granted().await.release().await.unwrap();
-        driver.raise_token_floor(lock_core::FencingToken::new(7)).await.unwrap();
-        warm(&driver).await;
-        let _held = acquire(&driver, "held", TTL).await.unwrap();
-        within(driver.close()).await.unwrap();
-        assert!(!server.keys().await.unwrap().contains(&b"app:held".to_vec()));
-        let login = format!("redis://few:secret@{}", server.addr());
-        let own = redis::Client::open(login.as_str()).unwrap();
-        let mut own = within(own.get_multiplexed_async_connection()).await.unwrap();
-        let emptied: redis::RedisResult<()> = redis::cmd("FLUSHALL").query_async(&mut own).await;
-        assert!(emptied.is_err(), "it would end the locks of all other logins");
-        let forbidden = try_driver(&login).await;
+        a_client_may_do_all(&server, &documented_url(server.addr()), "app:").await;
+        let forbidden = try_driver(&format!("redis://few:secret@{}", server.addr())).await;
         let outside = acquire(&forbidden.unwrap(), "orders", TTL).await;
         assert!(matches!(outside, Err(Error::Denied { .. })), "{outside:?}");
+    }
+}
+
+/// The same in a database of the locks' own.
+#[tokio::test]
+async fn the_documented_rights_without_a_prefix_are_enough() {
+    let server = server().await;
+    make_user(&server, &documented_user_of(" ~* ")).await;
+    a_client_may_do_all(&server, &format!("redis://few:secret@{}", server.addr()), "").await;
+}
+
+async fn a_client_may_do_all(server: &Redis, url: &str, prefix: &str) {
+    let driver = driver(url).await;
+    let lease = acquire(&driver, "orders", TTL).await.unwrap();
+    let waiter = Waiter::start(&driver, "orders", TTL);
+    let key = format!("{prefix}orders");
+    until(async || queue_length(server, &key).await == 1).await;
+    assert_eq!(driver.inspect(&name("orders")).await.unwrap().len(), 2);
+    assert_eq!(driver.names("").await.unwrap(), [name("orders")]);
+    lease.release().await.unwrap();
+    waiter.granted().await.release().await.unwrap();
+    driver.raise_token_floor(FencingToken::new(7)).await.unwrap();
+    warm(&driver).await;
+    let _held = acquire(&driver, "held", TTL).await.unwrap();
+    within(driver.close()).await.unwrap();
+    let held = format!("{prefix}held").into_bytes();
+    assert!(!server.keys().await.unwrap().contains(&held));
+    let login = format!("redis://few:secret@{}", server.addr());
+    let own = redis::Client::open(login.as_str()).unwrap();
+    let mut own = within(own.get_multiplexed_async_connection()).await.unwrap();
+    let emptied: redis::RedisResult<()> = redis::cmd("FLUSHALL").query_async(&mut own).await;
+    assert!(emptied.is_err(), "it would end the locks of all other logins");
+}
+
+/// The table of further rights of docs/stores/redis.md. Other tests have what the first three give.
+#[tokio::test]
+async fn each_further_right_of_the_page_can_be_given() {
+    let page = include_str!("../../docs/stores/redis.md");
+    let (_, table) = page.split_once("\n| right | what it gives |\n|---|---|\n").unwrap();
+    let rows = table.lines().map_while(|row| row.strip_prefix("| `")?.split_once("` |"));
+    let rights: Vec<_> = rows.map(|(right, _)| right.replace('\\', "")).collect();
+    assert_eq!(rights, ["+wait", "+info", "+config|get", "~{distlock}*"]);
+    let server = server().await;
+    for (more, is_told) in [(String::new(), false), (format!(" {}", rights.join(" ")), true)] {
+        give_documented_rights(&server, &more).await;
+        let driver = driver(&documented_url(server.addr())).await;
+        let held = acquire(&driver, "orders", TTL).await.unwrap();
+        let shown = driver.inspect(&name("orders")).await.unwrap();
+        assert_eq!(shown[0].holder.description.is_some(), is_told, "{more}: {shown:?}");
+        held.release().await.unwrap();
     }
 }
 

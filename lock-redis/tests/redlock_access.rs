@@ -7,10 +7,6 @@ use lock_lab::{Authority, Redis};
 
 use crate::lab::{bounded::bounded, majority::*, until, within};
 
-/// The rights that the documentation names.
-const RIGHTS: &str =
-    "~app:* ~{app:* -@all +@read +@write -@dangerous +@scripting +@connection +info";
-
 async fn on_all(five: &Five, command: &str) {
     for node in five.nodes.iter() {
         let words: Vec<_> = command.split(' ').map(str::as_bytes).collect();
@@ -26,7 +22,9 @@ async fn disconnect(node: &Redis) {
 #[tokio::test]
 async fn the_documented_rights_are_enough() {
     let five = Five::own().await;
-    on_all(&five, &format!("ACL SETUSER few on >s3cret {RIGHTS}")).await;
+    let page = include_str!("../../docs/stores/redlock.md");
+    let user = page.lines().find(|line| line.starts_with("ACL SETUSER few ")).unwrap();
+    on_all(&five, &user.replace("SECRET", "s3cret")).await;
     let url = format!("redlock://few:s3cret@{}?prefix=app:", five.urls().join(","));
     let locks = try_locks(&url).await.unwrap();
     let guard = locks.lock("orders").unwrap().ttl(LONG).acquire().await.unwrap();

@@ -5,10 +5,12 @@ use std::time::Duration;
 use lock_core::{Error, Result};
 use lock_zk::{
     ZkLock,
-    client::{Acls, Client, CreateMode},
+    client::{Acl, Acls, AuthId, Client, CreateMode, Permission},
 };
 
 use crate::support::{bounded::bounded, *};
+
+const PAGE: &str = include_str!("../../docs/stores/zookeeper.md");
 
 async fn refused(url: &str) -> Error {
     let connect = bounded(url, Duration::from_secs(5), driver(url));
@@ -169,4 +171,38 @@ async fn servers_that_are_slower_than_a_short_ttl_likes_get_one_session_too() {
     let hosts = slow.each_ref().map(|slow| slow.addr().to_string()).join(",");
     let locks = open(&format!("zookeeper://{hosts}?ttl=4s&connect_timeout=30s")).await;
     assert_eq!(server.counters().await.unwrap().get("sessions"), 1, "{locks:?}");
+}
+
+/// The rights that `docs/stores/zookeeper.md` names, and no others.
+#[tokio::test]
+async fn the_documented_rights_are_enough() {
+    assert!(PAGE.contains("to create, read, write and delete nodes below the prefix"));
+    let server = shared().await;
+    let (raw, own) = (raw(server).await, fresh("own"));
+    raw.auth("digest", b"app:s3cret").await.unwrap();
+    let rights = Permission::CREATE | Permission::READ | Permission::WRITE | Permission::DELETE;
+    let acls = [Acl::new(rights, AuthId::new("auth", ""))];
+    let limited = CreateMode::Persistent.with_acls(Acls::new(&acls));
+    raw.create(&format!("/{own}"), b"", &limited).await.unwrap();
+    let url = |login: &str| format!("zookeeper://{login}{}?prefix=/{own}", server.addr());
+    let locks = open(&url("app:s3cret@")).await;
+    let first = locks.lock("a").unwrap().acquire().await.unwrap();
+    let second = queue_up(&locks, locks.lock("a").unwrap(), "a", 1).await;
+    first.release().await.unwrap();
+    soon("the waiter holds", second).await.unwrap().unwrap().release().await.unwrap();
+    let error = refused(&url("")).await;
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+}
+
+/// A server that permits the commands of `docs/stores/zookeeper.md` alone tells as much as one that
+/// permits all.
+#[tokio::test]
+async fn the_documented_commands_tell_all() {
+    let (_, permitted) = PAGE.split_once("`4lw.commands.whitelist=").expect("the setting");
+    let (permitted, _) = permitted.split_once('`').expect("its end");
+    let server = started(lab().setting("4lw.commands.whitelist", permitted)).await;
+    let [few, all] = [open(&server.url()).await, open(&shared().await.url()).await];
+    let [few, all] = [few.guarantees(), all.guarantees()];
+    assert_eq!((few.expiry_slack, &few.ttl), (all.expiry_slack, &all.ttl));
+    assert_eq!(few.cautions, all.cautions);
 }

@@ -32,6 +32,17 @@ pub fn statement(database: &str, label: &str) -> Text {
     Text(found[0].2.to_owned())
 }
 
+/// Returns the statement in backticks that begins with this text.
+///
+/// # Panics
+///
+/// If there is no such statement.
+pub fn inline(start: &str) -> Text {
+    let page = PAGE.split_whitespace().collect::<Vec<_>>().join(" ");
+    let found = page.split('`').find(|part| part.starts_with(start));
+    Text(found.unwrap_or_else(|| panic!("{start:?} in docs/fencing.md")).to_owned())
+}
+
 fn blocks() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     PAGE.split("```sql\n").skip(1).map(|rest| {
         let block = rest.split("```").next().unwrap_or_default();

@@ -6,6 +6,8 @@ mod bench;
 mod compare;
 mod holding;
 mod operators;
+#[cfg(test)]
+mod pages;
 mod program;
 mod store;
 

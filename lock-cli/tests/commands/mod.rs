@@ -3,6 +3,7 @@
 
 #[cfg(all(feature = "bench", feature = "memory"))]
 mod bench;
+mod docs;
 mod elect;
 #[cfg(feature = "postgres")]
 mod environment;

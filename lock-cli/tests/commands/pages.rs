@@ -1,16 +1,20 @@
 //! What the pages show: `docs/stores` the promises that `distlock stores` prints, and
 //! `docs/operators.md` what `distlock ls` and `distlock show` print.
 
+use lock_core::{keep::limits::DEFAULT_TTL, validity::margin};
+
 use crate::{place::Place, stores::on_every_store};
 
 on_every_store!(its_page_shows_its_promises);
 
-const PAGES: [(&str, &str); 5] = [
+const PAGES: [(&str, &str); 7] = [
     ("memory", include_str!("../../../docs/stores/memory.md")),
     ("sqlite", include_str!("../../../docs/stores/sqlite.md")),
     ("etcd", include_str!("../../../docs/stores/etcd.md")),
     ("redis", include_str!("../../../docs/stores/redis.md")),
     ("zookeeper", include_str!("../../../docs/stores/zookeeper.md")),
+    ("postgres", include_str!("../../../docs/stores/sql.md")),
+    ("redlock", include_str!("../../../docs/stores/redlock.md")),
 ];
 
 /// The rows that depend on the version or the settings of a server.
@@ -23,6 +27,25 @@ fn its_page_shows_its_promises(place: &Place) {
 #[test]
 fn memory_shows_its_promises() {
     the_page_shows_the_promises(&Place::new(), "memory:");
+}
+
+/// Its commits reach the disk, as on a server in use.
+#[cfg(feature = "postgres")]
+#[test]
+fn postgres_shows_its_promises() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let server = lock_lab::Postgres::builder().durable().start();
+    let server = runtime.block_on(server).expect("a server");
+    the_page_shows_the_promises(&Place::new(), &server.url());
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn redlock_shows_its_promises() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let servers = runtime.block_on(lock_lab::IndependentRedis::start(5)).expect("five servers");
+    let hosts: Vec<_> = servers.addrs().iter().map(ToString::to_string).collect();
+    the_page_shows_the_promises(&Place::new(), &format!("redlock://{}", hosts.join(",")));
 }
 
 fn the_page_shows_the_promises(place: &Place, url: &str) {
@@ -47,6 +70,7 @@ fn the_page_shows_the_promises(place: &Place, url: &str) {
 }
 
 const RUNBOOK: &str = include_str!("../../../docs/operators.md");
+const COMMANDS: &str = include_str!("../../../docs/cli.md");
 
 /// The same lines in the same order, other than names, numbers and times.
 #[test]
@@ -63,6 +87,20 @@ fn operators_see_what_their_page_shows() {
         // The heading names the store. Without a terminal it is on stderr.
         let printed: Vec<_> = printed.lines().map(shape).collect();
         assert_eq!(on_the_page(&command.join(" ")), printed, "{command:?}");
+    }
+}
+
+/// Where nobody sets a TTL, the pages name the times.
+#[test]
+fn times_are_those_of_the_usual_ttl() {
+    let (ttl, half) = (DEFAULT_TTL.as_secs(), (DEFAULT_TTL / 2).as_secs_f64());
+    let grace = (DEFAULT_TTL / 3 - margin(DEFAULT_TTL)).as_secs_f64();
+    for (page, text) in [
+        (RUNBOOK, format!("over half of the TTL ({half} s, if nobody set one)")),
+        (RUNBOOK, format!("one TTL of the former holder, {ttl} s if nobody set it")),
+        (COMMANDS, format!("the longest that fits: {grace} s of the usual TTL of {ttl} s")),
+    ] {
+        assert!(page.contains(&text), "not on the page: {text}");
     }
 }
 

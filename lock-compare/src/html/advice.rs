@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::{Advice, Choice, Report};
+use crate::{Advice, Choice, Report, Store};
 
 use super::{
     matrix,
@@ -80,7 +80,7 @@ fn taken(advice: &Advice) -> Markup {
 fn headline(advice: &Advice) -> String {
     match advice.take.as_slice() {
         [] => "None of the stores of this run.".into(),
-        take if take.len() > SHOWN && advice.leave.is_empty() && advice.unknown.is_empty() => {
+        take if take.len() == Store::ALL.len() => {
             format!("Any of them: all {} do.", take.len())
         }
         take => format!("Take {}.", names(take, "or")),

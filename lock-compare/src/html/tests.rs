@@ -96,6 +96,8 @@ async fn advice_comes_from_the_cells_alone() {
     assert_eq!(leader.unknown, report.stores);
     let node = needs.iter().find(|advice| advice.claims[0] == 26).expect("C26 decides one");
     assert!(node.unknown.is_empty(), "a store within the process has no node to lose");
+    let woken = needs.iter().find(|advice| advice.claims[0] == 12).expect("C12 decides one");
+    assert_eq!(woken.unknown, [Store::Memory], "clients of SQLite poll");
 
     let outcome = &mut report.rows[0].cells[0].outcome;
     outcome.verdict = Verdict::Differs;

@@ -72,16 +72,28 @@ pub async fn warm(driver: &RedisLock) {
 
 /// Makes the user of docs/stores/redis.md. `more`: further rules.
 pub async fn give_documented_rights(server: &Redis, more: &str) {
-    let line = format!("ACL SETUSER {}{more}", documented_user());
+    make_user(server, &format!("{}{more}", documented_user())).await;
+}
+
+/// Makes a user of a name and its rules.
+pub async fn make_user(server: &Redis, user: &str) {
+    let line = format!("ACL SETUSER {user}");
     let words: Vec<_> = line.split(' ').map(str::as_bytes).collect();
     assert_eq!(server.command(&words).await.unwrap(), "OK");
 }
 
 /// That user and its rules.
 pub fn documented_user() -> String {
+    documented_user_of(" ~app:* ")
+}
+
+/// The user of docs/stores/redis.md for these keys, and its rules.
+pub fn documented_user_of(keys: &str) -> String {
     let page = include_str!("../../../docs/stores/redis.md");
-    let user = page.lines().find_map(|line| line.strip_prefix("ACL SETUSER few "));
-    format!("few {}", user.unwrap().replace("SECRET", "secret"))
+    let users = page.lines().filter_map(|line| line.strip_prefix("ACL SETUSER few "));
+    let users: Vec<_> = users.filter(|rules| rules.contains(keys)).collect();
+    assert_eq!(users.len(), 1, "{keys:?} in docs/stores/redis.md");
+    format!("few {}", users[0].replace("SECRET", "secret"))
 }
 
 /// The URL for that user.
