@@ -2,9 +2,6 @@
 
 use std::time::Duration;
 
-// The drivers name them by this path, too.
-pub use super::renewal::{RENEWALS_PER_TTL, RENEWALS_WITHOUT_PUSHES};
-
 /// The TTL of locks that set none: 15 s.
 pub const DEFAULT_TTL: Duration = Duration::from_secs(15);
 

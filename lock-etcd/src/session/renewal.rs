@@ -13,7 +13,7 @@ use std::{
 };
 
 use etcd_client::LeaseKeepAliveResponse;
-use lock_core::{Clock, Instant, Reach, keep::limits::RENEWALS_PER_TTL, validity::safe_until};
+use lock_core::{Clock, Instant, Reach, keep::renewal::RENEWALS_PER_TTL, validity::safe_until};
 
 use crate::{
     error::{Failure, FailureKind, STORE},

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use lock_core::{
     Clock, Instant,
     keep::{
-        limits::{RENEWALS_PER_TTL, RENEWALS_WITHOUT_PUSHES},
+        renewal::{RENEWALS_PER_TTL, RENEWALS_WITHOUT_PUSHES},
         wait::Waits,
     },
 };

@@ -13,7 +13,7 @@ use std::{
 use lock_core::{
     Clock, Instant, Request, Result,
     keep::{
-        limits::{RENEWALS_PER_TTL, RENEWALS_WITHOUT_PUSHES},
+        renewal::{RENEWALS_PER_TTL, RENEWALS_WITHOUT_PUSHES},
         wait::Waits,
     },
 };
