@@ -1,8 +1,9 @@
 //! Which waiter is next: looks at the queues of waiting attempts, with one query for all that are
 //! due.
 //!
-//! SQL reads a queue in its order (`Script::look`), and [`lock_core::queue`] decides. Where clients
-//! are pushed, SQL says which of them look (`wire::script::next`).
+//! SQL reads a queue in its order (`Script::look`, in `wire/script/read.rs`), and
+//! [`lock_core::queue`] decides. Where clients are pushed, `wire/script/wake.rs` says which of them
+//! look.
 
 use std::{collections::HashMap, time::Duration};
 

@@ -1,4 +1,5 @@
-//! How long a session lives, as far as answers have proven it.
+//! How long a session lives, as far as answers have proven it. When it is given up stands in
+//! `session/end`.
 
 use std::{
     sync::{Mutex, MutexGuard},
@@ -25,16 +26,16 @@ pub(crate) struct Deadline {
 }
 
 #[derive(Debug)]
-struct State {
+pub(super) struct State {
     evidence: Evidence,
     /// The newest proof: the leader counted the session as alive then, or later.
-    proven: Instant,
+    pub(super) proven: Instant,
     /// When the newest answered request was sent.
-    heard: Instant,
+    pub(super) heard: Instant,
     /// When the newest answered write was sent.
-    wrote: Instant,
+    pub(super) wrote: Instant,
     /// Since when there are attempts, which need proofs.
-    used: Option<Instant>,
+    pub(super) used: Option<Instant>,
 }
 
 impl Deadline {
@@ -45,7 +46,7 @@ impl Deadline {
         Self { ttl, tick, state: Mutex::new(state) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
 
@@ -98,23 +99,6 @@ impl Deadline {
         Some(self.safe_until()).filter(|until| Clock::Boot.now() + least <= *until)
     }
 
-    /// Waits until the session is given up: for one TTL no write was answered, or no request at all
-    /// while there were no attempts.
-    ///
-    /// Writes may be answered too slowly to prove anything. Then each holder is told by its own
-    /// deadline, which stays once it has passed, and waiters can stay.
-    pub(crate) async fn silence(&self) {
-        while Clock::Boot.now() < self.last_moment() {
-            Clock::Boot.sleep_until(self.last_moment()).await;
-        }
-    }
-
-    fn last_moment(&self) -> Instant {
-        let state = self.state();
-        let of_used = |used: Instant| used.max(state.proven).max(state.wrote);
-        state.used.map_or(state.heard, of_used) + self.ttl
-    }
-
     /// Counts a request that was sent at `sent` and is answered now.
     pub(crate) fn count(&self, sent: Instant, writes: bool) {
         let mut state = self.state();
@@ -128,22 +112,5 @@ impl Deadline {
         state.heard = state.heard.max(sent);
         // Nothing else moves the deadline.
         state.proven = state.proven.max(proof.unwrap_or_default());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_session_whose_writes_are_answered_too_slowly_for_a_proof_is_not_given_up() {
-        let (ttl, begun) = (Duration::from_millis(100), Clock::Boot.now());
-        let deadline = Deadline::new(ttl, ttl * 10, begun);
-        deadline.set_used(true);
-        Clock::Boot.sleep_until(begun + ttl).await;
-        let sent = Clock::Boot.now();
-        deadline.count(sent, true);
-        assert_eq!(deadline.last_moment(), sent + ttl);
-        assert_eq!(deadline.safe_until(), safe_until(begun, ttl), "holders are told");
     }
 }

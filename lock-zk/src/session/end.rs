@@ -1,9 +1,11 @@
-//! The end of a session: by whom, and what holders and waiters are told.
+//! The end of a session: who decides it, and what holders and waiters are told. The server does, by
+//! refusing a request (`hear`) or in the client crate's view (`renewal::follow`); the client, after
+//! a [`silence`](Deadline::silence) of one TTL, or at a raise of the token floor (`is_over`).
 
 use std::sync::Weak;
 
 use lock_core::{
-    Clock, Effect, Error, LossReason, Result,
+    Clock, Effect, Error, Instant, LossReason, Result,
     duration::shown,
     keep::{limits, poison::lock},
 };
@@ -11,7 +13,7 @@ use zookeeper_client::{Error as ZkError, EventType};
 
 use crate::{
     error::{self, Meaning, STORE, vanished},
-    session::Session,
+    session::{Session, deadline::Deadline},
     wire::watches::Event,
 };
 
@@ -24,9 +26,28 @@ pub(crate) enum End {
     Ended,
     /// The token floor was raised.
     Raised,
-    /// No answer came for one TTL (`deadline`): every holder has been told by its deadline, so
+    /// No answer came for one TTL (`Deadline::silence`): every holder has been told by its deadline, so
     /// nothing is left to save.
     Silent,
+}
+
+impl Deadline {
+    /// Waits until the session is given up: for one TTL no write was answered, or no request at all
+    /// while there were no attempts.
+    ///
+    /// Writes may be answered too slowly to prove anything. Then each holder is told by its own
+    /// deadline, which stays once it has passed, and waiters can stay.
+    pub(crate) async fn silence(&self) {
+        while Clock::Boot.now() < self.last_moment() {
+            Clock::Boot.sleep_until(self.last_moment()).await;
+        }
+    }
+
+    fn last_moment(&self) -> Instant {
+        let state = self.state();
+        let of_used = |used: Instant| used.max(state.proven).max(state.wrote);
+        state.used.map_or(state.heard, of_used) + self.ttl
+    }
 }
 
 impl Session {
@@ -119,5 +140,26 @@ impl Session {
         let ended = Clock::Boot.timeout(limits::CLOSE, self.terminated.cancelled()).await;
         let why = "the server did not confirm the end of the session; it ends with its TTL";
         ended.ok_or_else(|| error::unavailable("close", Effect::Unknown, why))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use lock_core::validity::safe_until;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_session_whose_writes_are_answered_too_slowly_for_a_proof_is_not_given_up() {
+        let (ttl, begun) = (Duration::from_millis(100), Clock::Boot.now());
+        let deadline = Deadline::new(ttl, ttl * 10, begun);
+        deadline.set_used(true);
+        Clock::Boot.sleep_until(begun + ttl).await;
+        let sent = Clock::Boot.now();
+        deadline.count(sent, true);
+        assert_eq!(deadline.last_moment(), sent + ttl);
+        assert_eq!(deadline.safe_until(), safe_until(begun, ttl), "holders are told");
     }
 }

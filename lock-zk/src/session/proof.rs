@@ -114,12 +114,12 @@ impl Evidence {
 
 /// How many renewals there are per TTL, at least; up to twice as many if the TTL is short. More
 /// than on other stores: what an answer proves is more than a tick old.
-const RENEWALS_PER_TTL: u32 = 8;
+const LEAST_RENEWALS: u32 = 8;
 
 /// Returns how long after a write the next one is due in a session that holds or waits: so that
 /// what a write proves is not much older than a tick.
 pub(crate) fn pace(ttl: Duration, tick: Duration) -> Duration {
-    let (longest, lag) = (ttl / RENEWALS_PER_TTL, tick + tick / 10);
+    let (longest, lag) = (ttl / LEAST_RENEWALS, tick + tick / 10);
     if lag <= longest || longest.is_zero() {
         return longest;
     }

@@ -6,10 +6,10 @@
 mod acquire;
 mod convert;
 mod floor;
-mod next;
 mod read;
 mod release;
 mod renew;
+mod wake;
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use lock_core::LockName;
 use uuid::Uuid;
 
 #[cfg(feature = "postgres")]
-pub(crate) use self::next::OBSERVERS;
+pub(crate) use self::wake::OBSERVERS;
 pub(crate) use self::read::HEAD;
 use crate::layout::dialect::Dialect;
 

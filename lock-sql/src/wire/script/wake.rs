@@ -1,5 +1,5 @@
-//! Which waiters are next when attempts leave a queue, or share it: PostgreSQL tells their clients,
-//! and the others are polled. A client that is told looks whether it is let in (`queue::next`).
+//! Whom to wake when attempts leave a queue, or share it: PostgreSQL tells their clients, and the
+//! others are polled. A client that is told looks whether it is let in (`queue::next`).
 
 use std::sync::Arc;
 
