@@ -104,7 +104,7 @@ impl MariaDbOptions {
              GRANT ALL ON {NAME}.* TO {NAME}@'{clients}' WITH GRANT OPTION;\n\
              GRANT CREATE USER, PROCESS ON *.* TO {NAME}@'{clients}';\n\
              CREATE USER IF NOT EXISTS {ADMIN}@'{clients}' IDENTIFIED BY '{}';\n\
-             GRANT ALL ON *.* TO {ADMIN}@'{clients}';\n",
+             GRANT ALL ON *.* TO {ADMIN}@'{clients}' WITH GRANT OPTION;\n",
             self.password.as_str(),
             self.password.as_str(),
         )

@@ -15,7 +15,7 @@ const RUNBOOK: &str = "lock-cli/tests/commands/docs/runbook.rs";
 const SHOWN: &str = "lock-cli/tests/commands/pages.rs";
 const ETCD: &str = "lock-etcd/tests/connecting.rs";
 
-const LIST: [Row; 48] = [
+const LIST: [Row; 50] = [
     ("README.md", "cargo run -p oversell", ".ci/readme", "blocks sh README.md"),
     ("README.md", "./test", ".ci/run", "./test"),
     ("README.md", "[dependencies]", ".ci/readme", "blocks toml README.md"),
@@ -35,6 +35,8 @@ const LIST: [Row; 48] = [
     ("docs/fencing.md", "-- ", "tests/pages/fencing.rs", "fn every_statement_is_one"),
     ("docs/fencing.md", "[dependencies]", CARGO, "fn manifests_fit"),
     ("docs/testing.md", "[dev-dependencies]", CARGO, "fn manifests_fit"),
+    ("docs/metrics.md", "[dependencies]", CARGO, "fn manifests_fit"),
+    ("docs/metrics.md", "distlock elect", READ, "fn each_command_line_is_read"),
     ("docs/operators.md", "export DISTLOCK_STORE=", RUNBOOK, "export DISTLOCK_STORE="),
     ("docs/operators.md", "$ distlock ls", SHOWN, "fn operators_see_what_their_page_shows"),
     ("docs/operators.md", "nightly.before.json", RUNBOOK, "nightly.before.json"),
