@@ -237,7 +237,7 @@ impl Drop for EtcdLock {
     fn drop(&mut self) {
         let sessions = self.store.sessions.clone();
         // On the runtime that connected, wherever it is dropped. If that is gone, the locks end
-        // with their TTL.
+        // with their TTL. Observers end when this is done.
         self.store.runtime.spawn(async move { drop(sessions.close().await) });
     }
 }

@@ -113,7 +113,8 @@ impl Faults {
     }
 
     /// Answers each request that arrives, renewals, too, with what the client cannot use:
-    /// [`Error::Rejected`](lock_core::Error::Rejected). No request has an effect.
+    /// [`Error::Rejected`](lock_core::Error::Rejected). Such a request has no effect; one before it,
+    /// whose reply was lost, may have had one.
     pub fn reject(&self) {
         self.network.change(|t| t.refusal = Some(Refusal::Rejected));
     }

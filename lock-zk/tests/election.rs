@@ -146,8 +146,7 @@ async fn an_observer_is_told_once_that_it_is_denied() {
 }
 
 async fn owner(addr: String) -> Client {
-    let client =
-        Client::connector().with_auth("digest", b"me:secret").connect(&addr).await.unwrap();
+    let client = patient().with_auth("digest", b"me:secret").connect(&addr).await.unwrap();
     let users = client.list_auth_users().await.unwrap();
     assert!(users.iter().any(|user: &AuthUser| user.scheme() == "digest"), "{users:?}");
     client

@@ -51,7 +51,7 @@ struct Room {
 impl Room {
     /// A client with both logins.
     async fn raw(&self) -> Result<Raw, Failure> {
-        let connector = Raw::connector().with_auth("digest", OPERATOR.as_bytes());
+        let connector = patient().with_auth("digest", OPERATOR.as_bytes());
         let connector = connector.with_auth("digest", LOGIN.as_bytes());
         Ok(connector.connect(&self.secure.server.addr().to_string()).await?)
     }

@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf, time::Duration};
 
 use lock_core::{Error, Locks};
 use lock_lab::{Authority, ZooKeeper};
-use lock_zk::client::{Acl, AuthId, Client, Permission};
+use lock_zk::client::{Acl, AuthId, Permission};
 
 use crate::support::*;
 
@@ -55,7 +55,7 @@ impl Protected {
 
     /// Gives all nodes to a login, and to no other.
     async fn give(&self, login: &str, names: &[&str]) {
-        let operator = Client::connector().with_auth("digest", format!("me:{OLD}").as_bytes());
+        let operator = patient().with_auth("digest", format!("me:{OLD}").as_bytes());
         let operator = operator.connect(&self.server.addr().to_string()).await.unwrap();
         let ours = [Acl::new(Permission::ALL, AuthId::new("digest", login))];
         let names = names.iter().map(|name| format!("/locks/{name}"));

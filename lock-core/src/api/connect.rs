@@ -18,6 +18,9 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from
 /// The longest time for an explanation.
 const EXPLAIN_LIMIT: Duration = Duration::from_secs(3);
 
+/// Half of the shortest limit in a connect: time that tokio's clock has skipped, less than this, has
+/// ended none.
+const SKIPPED: Duration = Duration::from_millis(500);
 const PAUSED: &str = "the clock of tokio is paused here (tokio::time::pause), so limits end before an \
                       answer comes";
 
@@ -155,7 +158,9 @@ impl Connect {
             if left.is_zero() || !error.is_unavailable() {
                 let took = Clock::Tokio.now().since(told);
                 // Other errors are answers.
-                if error.is_unavailable() && took > Clock::Boot.now().since(began) {
+                let skipped = took.saturating_sub(Clock::Boot.now().since(began));
+                let limit = self.timeout.map_or(SKIPPED, |limit| SKIPPED.min(limit / 2));
+                if error.is_unavailable() && skipped > limit {
                     return Err(error.hinted(PAUSED.to_owned()));
                 }
                 return Err(self.explained(url, error, took).await);

@@ -61,12 +61,16 @@ impl Session {
     ) -> Result<T> {
         let network = &self.client.network;
         let answer = tokio::time::timeout(patience, async {
+            let mut before = Effect::None;
             loop {
                 network.arrives(THERE, Clock::Tokio.now()).await;
                 let lost = network.loses_one(THERE);
                 let reply = (!lost).then(|| match network.now().refusal {
-                    Some(refusal) => Err(refusal.error(op)),
-                    None => Ok(act(&self.client.store)),
+                    Some(refusal) => Err(refusal.error(op, before)),
+                    None => {
+                        before = Effect::Unknown;
+                        Ok(act(&self.client.store))
+                    }
                 });
                 let answered = Clock::Tokio.now();
                 // Other tasks run meanwhile, as over a network.

@@ -31,10 +31,11 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    pub(crate) fn error(self, op: &'static str) -> Error {
+    /// `before`: what an earlier request, whose reply was lost, may have done.
+    pub(crate) fn error(self, op: &'static str, before: Effect) -> Error {
         match self {
             Self::Denied => denied("memory", op, "a fault denies it"),
-            Self::Rejected => rejected("memory", op, Effect::None, "a fault rejects it"),
+            Self::Rejected => rejected("memory", op, before, "a fault rejects it"),
         }
     }
 }

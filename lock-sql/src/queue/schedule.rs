@@ -136,6 +136,20 @@ mod tests {
     }
 
     #[test]
+    fn a_new_holder_is_looked_at_sooner_than_an_old_one() {
+        let (now, far) = (Clock::Boot.now(), Duration::from_secs(60));
+        let head = Some(Head { token: 1, since: now });
+        for dialect in POLLED {
+            let look = next_look(dialect, 1, far, head);
+            let after = |age| look.after(now + age).at.since(now + age);
+            assert!(after(Duration::ZERO) <= Duration::from_millis(1));
+            assert!(after(far / 2) >= Duration::from_millis(5));
+            let unknown = Look { head: None, ..look }.after(now).at.since(now);
+            assert!(unknown >= Duration::from_millis(5));
+        }
+    }
+
+    #[test]
     fn a_long_hold_costs_a_bounded_number_of_looks_more() {
         for (dialect, seconds) in POLLED.into_iter().flat_map(|it| [(it, 1), (it, 60)]) {
             for place in [1, 2, 3, 10, 100] {

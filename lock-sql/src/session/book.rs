@@ -78,11 +78,15 @@ impl Book {
         self.queues.get(name)?.waiting.iter().filter_map(|attempt| attempt.waiting_token()).min()
     }
 
-    /// The newest of a queue's holders that is no attempt of this client: when one of its own
-    /// leaves, the queue rings.
+    /// A queue's holder, if it is the only one that is not in this client's book: when one of its
+    /// own leaves, the queue rings, and of several nobody knows which leaves first.
     pub(crate) fn head(&self, name: &LockName, holders: &[Row]) -> Option<Head> {
         let is_foreign = |row: &&Row| self.attempts.find(row.attempt).is_none();
-        let token = holders.iter().rfind(is_foreign)?.token;
+        let mut foreign = holders.iter().filter(is_foreign);
+        let token = foreign.next()?.token;
+        if foreign.next().is_some() {
+            return None;
+        }
         let known = self.queues.get(name).and_then(|queue| queue.look.head);
         let known = known.filter(|head| head.token == token);
         Some(known.unwrap_or_else(|| Head { token, since: Clock::Boot.now() }))

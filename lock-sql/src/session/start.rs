@@ -44,7 +44,8 @@ impl Session {
             Clock::Boot,
             Arc::downgrade(&session),
             session.look_bell.clone(),
-            // What has just begun to wait does not look at once: nothing is new yet.
+            // What has just begun to wait does not look at once by itself: nothing is
+            // new yet.
             Duration::ZERO,
             |session: &Self| session.book().next_look(),
             |session| async move { session.look().await },

@@ -14,7 +14,7 @@ use lock_zk::client::Client as Raw;
 use crate::{
     checks::{Checks, Remote, leftovers, remove},
     cluster,
-    support::{lab, open},
+    support::{lab, open, patient},
 };
 
 /// Places of clients, and checks at a time in each: a place has one thread, and checks mostly wait.
@@ -32,7 +32,7 @@ struct Room {
 
 impl Room {
     async fn raw(&self) -> Result<Raw, Failure> {
-        let raw = Raw::connect(&self.ensemble.node(0).addr().to_string()).await?;
+        let raw = patient().connect(&self.ensemble.node(0).addr().to_string()).await?;
         // This server may lag behind the others.
         raw.sync("/").await?;
         Ok(raw)
