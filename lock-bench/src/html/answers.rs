@@ -100,7 +100,8 @@ fn fleet(report: &Report) -> Answer {
              count from that moment. The tasks of a process share a client; processes have one \
              each. Usual ways that need a process or a connection for each worker are left out \
              above {MOST_APART} workers. The requests of {FLEET} are extrapolated: those of a \
-             waiter times {FLEET}{growth}.{swept}",
+             waiter times {FLEET}{growth}. So they are those of {FLEET} tasks of one process; \
+             {FLEET} processes have a connection and renewals each.{swept}",
             tasks(&section.workload),
         ),
         None => format!("This run does not say it: it has no preset herd.{swept}"),
