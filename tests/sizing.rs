@@ -12,6 +12,7 @@ use lock_core::{
     validity::margin,
 };
 use lock_lab::{Proxy, Server};
+use lock_sql::{Dialect, pace};
 use tokio::task::JoinSet;
 
 use crate::{
@@ -97,16 +98,15 @@ fn rates(store: &str, processes: u32, each: u32) -> [f64; 2] {
     let all = f64::from(processes);
     let of = |in_a_ttl: u64| in_a_ttl as f64 / DEFAULT_TTL.as_secs_f64() * all;
     let most = of(per_ttl(store, 0, each.into()));
+    // A pause takes from half to the whole of the pace.
+    let of_looks = |looks: f64| [most + looks, most + 2.0 * looks];
+    let look =
+        |dialect, place: u32| 1.0 / pace(dialect, place as usize, Duration::MAX).as_secs_f64();
     match store {
         "zookeeper" => [of(u64::from(RENEWALS_WITHOUT_PUSHES + each)), most],
-        // A look every 2.5 to 5 s.
-        "postgres" => [most + 0.2 * all, most + 0.4 * all],
-        // The first waiter of each process is at the place of its number, and looks after that many
-        // times 12.5 to 25 ms, at most 1 s.
-        "mysql" => {
-            let looks: f64 = (1..=processes).map(|place| (40.0 / f64::from(place)).max(1.0)).sum();
-            [most + looks, most + 2.0 * looks]
-        }
+        "postgres" => of_looks(all * look(Dialect::Postgres, 1)),
+        // The first waiter of each process is at the place of its number.
+        "mysql" => of_looks((1..=processes).map(|place| look(Dialect::MySql, place)).sum()),
         _ => [most, most],
     }
 }

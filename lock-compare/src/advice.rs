@@ -52,6 +52,9 @@ struct Need {
 
 /// The claim that compares the stores' speed. Its figures count, not its verdict.
 const SPEED: u8 = 24;
+/// The claim that counts wakes where a store has them. It cannot tell whose clients poll.
+const WAKES: u8 = 12;
+const POLLED: [Store; 2] = [Store::MySql, Store::Sqlite];
 
 const NEEDS: [Need; 9] = [
     // The others have no node.
@@ -70,11 +73,10 @@ const NEEDS: [Need; 9] = [
         &[(23, Breaks), (1, Holds)],
         |_| true,
     ),
-    // C12 counts wakes where a store has them: a client that polls is never woken.
     need(
         "Many clients wait: in order of arrival, one woken per release.",
-        &[(12, Holds)],
-        |store| !matches!(store, Store::MySql | Store::Sqlite),
+        &[(WAKES, Holds)],
+        |_| true,
     ),
     need(
         "A crashed or cut-off client must never block the others.",
@@ -106,8 +108,8 @@ enum Answer {
 }
 
 impl Report {
-    /// Returns the stores to use for each need. Uses only this report's verdicts and figures. Where
-    /// distlock was played on a store, its result counts, otherwise the verdict.
+    /// Returns the stores to use for each need, by this report's verdicts and figures, and by who
+    /// polls. Where distlock was played on a store, its result counts, otherwise the verdict.
     pub(crate) fn advice(&self) -> Vec<Advice> {
         NEEDS.iter().map(|need| self.advise(need)).collect()
     }
@@ -147,6 +149,9 @@ impl Report {
         let said = |(claim, yes): (u8, Verdict)| match self.cell(claim, store) {
             None => Answer::Silence,
             Some(cell) if claim == SPEED => fast(cell),
+            Some(_) if claim == WAKES && POLLED.contains(&store) => {
+                Answer::No("its clients poll: nobody is woken".to_owned())
+            }
             Some(cell) => answer(cell, yes),
         };
         let lead = need.claims[0];

@@ -191,6 +191,9 @@ mod wire;
 /// The client library, in the version that this driver uses.
 pub use sqlx as client;
 
+#[cfg(feature = "properties")]
+#[doc(hidden)]
+pub use crate::queue::schedule::pace;
 #[cfg(all(feature = "properties", feature = "sqlite"))]
 pub use crate::wire::faults::Faults;
 pub use crate::{

@@ -51,15 +51,17 @@ impl Figures {
     /// The costs by two runs, of which one had this many pairs more. Fails with the reason why they
     /// do not count. `alone`: by one task.
     pub fn between(short: &Cost, long: &Cost, pairs: u64, alone: bool) -> Result<Self, String> {
-        let more = |of: fn(&Cost) -> u64| long.more_than(short, of);
+        let is_renewed = |cost: &Cost| cost.server.is_some_and(|server| server.renewals > 0);
         if short.late || long.late {
             return Err("it took a third of the TTL, so renewals were due".to_owned());
-        } else if more(|cost| cost.server.map_or(0, |server| server.renewals)) > 0 {
-            return Err("a renewal fell into the longer run".to_owned());
-        } else if !more(|cost| cost.profile.spawns).is_multiple_of(pairs) {
+        } else if is_renewed(short) || is_renewed(long) {
+            return Err("a renewal fell into a run".to_owned());
+        }
+        let spawns = long.profile.spawns.checked_sub(short.profile.spawns);
+        if !spawns.is_some_and(|more| more.is_multiple_of(pairs)) {
             return Err("a work moved to a task of its own".to_owned());
         }
-        let requests = more(Cost::requests);
+        let requests = long.more_than(short, Cost::requests);
         if alone && !requests.is_multiple_of(pairs) {
             return Err(format!("{pairs} pairs made {requests} requests: some are not theirs"));
         }
@@ -133,15 +135,19 @@ mod tests {
 
     #[test]
     fn the_difference_of_two_runs_is_the_cost_and_only_of_undisturbed_ones() {
-        let between = |long: Cost| Figures::between(&cost(200, 0, 0), &long, 400, true);
-        let figures = between(cost(600, 0, 0)).unwrap();
+        let short = cost(200, 0, 0);
+        let between = |short: Cost, long: Cost| Figures::between(&short, &long, 400, true);
+        let figures = between(short, cost(600, 0, 0)).unwrap();
         assert_eq!((figures.instructions, figures.allocations), (500., 3.));
         assert_eq!((figures.requests, figures.bytes), (Some(2.), Some(90.)));
-        assert!(between(cost(600, 1, 0)).unwrap_err().contains("renewal"));
-        assert!(between(cost(600, 0, 1)).unwrap_err().contains("task of its own"));
+        for (renewals, moved, why) in [(1, 0, "renewal"), (0, 1, "task of its own")] {
+            let disturbed = |pairs| cost(pairs, renewals, moved);
+            assert!(between(short, disturbed(600)).unwrap_err().contains(why));
+            assert!(between(disturbed(200), cost(600, 0, 0)).unwrap_err().contains(why));
+        }
         let mut idle = cost(600, 0, 0);
         idle.server.as_mut().unwrap().requests += 3;
-        assert!(between(idle).unwrap_err().contains("400 pairs made 803 requests"));
+        assert!(between(short, idle).unwrap_err().contains("400 pairs made 803 requests"));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use self::{figures::Figures, place::Place, program::Program, record::Record};
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-const USAGE: &str = "usage: .ci/counts [--all | --check | --write REASON]";
+const USAGE: &str = "usage: .ci/counts [--all] [--check | --write REASON]";
 /// A lone pair, and tasks with a name each.
 const GATED: [u64; 2] = [1, 8];
 /// Works move between so many tasks, and valgrind is slow.

@@ -1,6 +1,8 @@
 //! distlock.
 
-use ::distlock::{Lock, LockGuard, Locks, Semaphore};
+use std::time::Duration;
+
+use ::distlock::{Lock, LockGuard, Locks, Semaphore, StoreUrl};
 use async_trait::async_trait;
 
 use super::{Client, Contender, Role, Worker};
@@ -34,6 +36,20 @@ struct Holding {
     guard: Option<LockGuard>,
 }
 
+impl Distlock {
+    /// The URL with its options, and with the TTL unless it has one: a client of ZooKeeper has a
+    /// session from its connect on, and one of another TTL than the locks' would be idle beside it.
+    fn url(&self, url: &str, ttl: Option<Duration>) -> Result<String, Failure> {
+        let has_ttl = StoreUrl::parse(url)?.options().text("ttl").is_some();
+        let ttl = ttl.filter(|_| !has_ttl).map(|ttl| format!("ttl={}ms", ttl.as_millis()));
+        let options = [Some(self.option.to_owned()).filter(|option| !option.is_empty()), ttl];
+        Ok(options.into_iter().flatten().fold(url.to_owned(), |url, option| {
+            let mark = if url.contains('?') { '&' } else { '?' };
+            format!("{url}{mark}{option}")
+        }))
+    }
+}
+
 #[async_trait]
 impl Contender for Distlock {
     fn name(&self) -> String {
@@ -45,12 +61,7 @@ impl Contender for Distlock {
     }
 
     async fn open(&self, url: &str, workload: &Workload) -> Result<Box<dyn Client>, Failure> {
-        let url = match (self.option, url.contains('?')) {
-            ("", _) => url.to_owned(),
-            (option, false) => format!("{url}?{option}"),
-            (option, true) => format!("{url}&{option}"),
-        };
-        let locks = ::distlock::connect(url).await?;
+        let locks = ::distlock::connect(self.url(url, workload.ttl)?).await?;
         Ok(Box::new(Connected { locks, workload: workload.clone() }))
     }
 }
@@ -95,5 +106,17 @@ impl Worker for Holding {
     async fn release(&mut self) -> Result<(), Failure> {
         let guard = self.guard.take().ok_or("a release without a lock")?;
         Ok(guard.release().await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ttl_goes_by_the_url_unless_it_has_one() {
+        let url = |url: &str| SIMPLE.url(url, Some(Duration::from_millis(2500))).unwrap();
+        assert_eq!(url("redis://h"), "redis://h?mode=simple&ttl=2500ms");
+        assert_eq!(url("redis://h?ttl=9s"), "redis://h?ttl=9s&mode=simple");
     }
 }

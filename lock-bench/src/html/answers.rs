@@ -100,7 +100,8 @@ fn fleet(report: &Report) -> Answer {
              count from that moment. The tasks of a process share a client; processes have one \
              each. Usual ways that need a process or a connection for each worker are left out \
              above {MOST_APART} workers. The requests of {FLEET} are extrapolated: those of a \
-             waiter times {FLEET}{growth}.{swept}",
+             waiter times {FLEET}{growth}. So they are those of {FLEET} tasks of one process; \
+             {FLEET} processes have a connection and renewals each.{swept}",
             tasks(&section.workload),
         ),
         None => format!("This run does not say it: it has no preset herd.{swept}"),
@@ -151,32 +152,36 @@ fn fairness(report: &Report) -> Answer {
         rows
     };
     let fleet = on_redis("hot-fleet");
-    let rows = if fleet.len() > 1 { fleet } else { on_redis("hot-name") };
+    let is_fleet = fleet.iter().any(|row| row.role == Role::Unordered);
+    let rows = if is_fleet { fleet } else { on_redis("hot-name") };
     let find = |role: Role| rows.iter().find(|row| row.role == role);
     let told = match (find(Role::Distlock), find(Role::Unordered)) {
         (Some(ours), Some(other)) => {
-            let hot = on_redis("hot-name").into_iter().find(|row| row.role == other.role);
+            let hot = on_redis("hot-name").into_iter();
+            let hot = hot.filter(|row| is_fleet && row.role == other.role).map(|row| {
+                let times = ratio(row.ratio);
+                format!(", and {times} times where the tasks of one process wait (hot-name)")
+            });
             format!(
                 "distlock serves workers in the order of their requests: {} acquisitions/s, {}. \
                  With mode=simple it has no queue, and waiters poll: {} acquisitions/s, {}. That \
-                 is {} times the rate with an order, and {} times where the tasks of one process \
-                 wait (hot-name).",
+                 is {} times the rate with an order{}.",
                 count(Some(&ours.figures.rate)),
                 order(ours),
                 count(Some(&other.figures.rate)),
                 order(other),
                 ratio(other.ratio),
-                ratio(hot.and_then(|row| row.ratio)),
+                hot.collect::<String>(),
             )
         }
-        _ => "This run does not say it: it has no mode=simple beside distlock on Redis.".into(),
+        _ => "This run does not say it: on Redis, it lacks distlock or mode=simple.".into(),
     };
     let columns = [STORE, CONTENDER, ROLE, RATE, RATIO, HANDOVER, TURNS, ORDER, REQUESTS];
     let table = Table::of(&columns, rows);
     Answer { question: "What does fairness cost on Redis?", told, table }
 }
 
-/// What distlock costs where no request is sent, in words. `None` without such a load.
+/// What distlock costs where no request is sent, in words. `None` without both sides of it.
 pub(crate) fn own_cost(report: &Report) -> Option<String> {
     let rows = in_memory(report);
     let nanos = |row: &&Row| 1000.0 * mean(row);
@@ -202,7 +207,7 @@ fn in_memory(report: &Report) -> Vec<&Row> {
 
 fn own(report: &Report) -> Answer {
     let told = own_cost(report).unwrap_or_else(|| {
-        "This run does not say it: it has no preset uncontended in memory.".into()
+        "This run does not say it: uncontended in memory, it lacks distlock or a usual way.".into()
     });
     let nanos: Column = ("ns for both", |row| number(1000.0 * mean(row)));
     let columns = [STORE, CONTENDER, ROLE, nanos, CLIENT_CPU];

@@ -11,8 +11,8 @@ use crate::values::{self, bench};
 ///
 /// On each store distlock takes turns with the bare client, which promises nothing (two floors),
 /// and with what people use there today. Every figure is a median of rounds, with a ratio to
-/// distlock's of the same rounds. Exclusion is checked all the time: a violation ends the run with
-/// its timeline.
+/// distlock's of the same rounds. The first 20,000 grants of each round are checked for
+/// exclusion: a violation ends the run with its timeline.
 ///
 /// Without --store: the memory of this process and a SQLite file of its own, in ten seconds. On a
 /// store in use, all names have a prefix of the run; what it costs the store is said before, and

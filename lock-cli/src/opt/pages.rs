@@ -46,9 +46,10 @@ fn of_the_program(line: &str) -> String {
 fn is_read(line: &str) -> Result<(), clap::Error> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let is_name = match words.as_slice() {
-        // Commands that this program may have been built without.
+        // What this program may have been built without.
         [_, "bench", ..] if !cfg!(feature = "bench") => true,
         [_, "compare", ..] if !cfg!(feature = "compare") => true,
+        [..] if !cfg!(feature = "metrics") && words.contains(&"--metrics") => true,
         [_, name] => Opt::command().find_subcommand(name).is_some(),
         _ => false,
     };

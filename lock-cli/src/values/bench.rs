@@ -74,6 +74,7 @@ mod tests {
     #[test]
     fn a_sweep_has_a_key_and_rising_values() {
         assert_eq!(sweep("names=1,10,1000"), Ok(("names".into(), vec![1.0, 10.0, 1000.0])));
+        assert!(sweep("held=1,100000").is_ok() && sweep("workers=1,1000").is_ok());
         assert_eq!(sweep("ttl=500ms,1m"), Ok(("ttl".into(), vec![0.5, 60.0])));
         for (wrong, told) in [
             ("names", "KEY=VALUE"),

@@ -97,7 +97,7 @@ async fn advice_comes_from_the_cells_alone() {
     let node = needs.iter().find(|advice| advice.claims[0] == 26).expect("C26 decides one");
     assert!(node.unknown.is_empty(), "a store within the process has no node to lose");
     let woken = needs.iter().find(|advice| advice.claims[0] == 12).expect("C12 decides one");
-    assert_eq!(woken.unknown, [Store::Memory], "clients of SQLite poll");
+    assert_eq!(woken.unknown, report.stores, "C12 was not played");
 
     let outcome = &mut report.rows[0].cells[0].outcome;
     outcome.verdict = Verdict::Differs;
@@ -106,4 +106,9 @@ async fn advice_comes_from_the_cells_alone() {
     let exclusion = needs.iter().find(|advice| advice.claims[0] == 1).expect("C1 decides one");
     assert_eq!(exclusion.take.len(), 1, "{exclusion:?}");
     assert_eq!(exclusion.leave[0].store, report.rows[0].cells[0].store);
+
+    report.rows[0].claim.number = 12;
+    let needs = report.advice();
+    let woken = needs.iter().find(|advice| advice.claims[0] == 12).expect("C12 decides one");
+    assert!(woken.leave.iter().any(|choice| choice.reason.contains("poll")), "{woken:?}");
 }

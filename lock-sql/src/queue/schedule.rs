@@ -53,7 +53,7 @@ pub(crate) enum Why {
 /// How long the attempt at this place of the queue waits between two looks: the head looks often,
 /// the tail seldom. A holder that has just come may leave soon: it is looked at after a quarter of
 /// its age, up to the usual step.
-fn pace(dialect: Dialect, place: usize, age: Duration) -> Duration {
+pub fn pace(dialect: Dialect, place: usize, age: Duration) -> Duration {
     let [shortest, step, longest] = match dialect {
         Dialect::Sqlite => [1, 10, 250],
         Dialect::MySql => [1, 25, 1000],
