@@ -31,6 +31,42 @@ async fn acquire_and_release_are_two_commands() {
     nothing_is_left(&server).await;
 }
 
+/// With those inside of the scripts, which are most of what a hand-over costs the server.
+#[tokio::test]
+async fn a_hand_over_is_18_commands() {
+    const PAIRS: u64 = 20;
+    /// The two calls of scripts, and what no script runs.
+    const OUTSIDE: [&str; 4] = ["cmd.evalsha", "cmd.llen", "cmd.ping", "cmd.client"];
+    let (server, one, two) = two_drivers().await;
+    // A queue that was empty in between is given an expiry: one command more.
+    for (behind, inside) in [(0, 17), (1, 16)] {
+        let mut lease = acquire(&one, "orders", LONG).await.unwrap();
+        let mut waiters = Vec::new();
+        for _ in 0..behind {
+            waiters.push(Waiter::queued(&one, &server, "orders", LONG).await);
+        }
+        let before = server.counters().await.unwrap();
+        for pair in 0..PAIRS {
+            let driver = if pair % 2 == 0 { &two } else { &one };
+            waiters.push(Waiter::queued(driver, &server, "orders", LONG).await);
+            lease.release().await.unwrap();
+            lease = waiters.remove(0).granted().await;
+        }
+        let calls = server.counters().await.unwrap().since(&before);
+        let counted = calls.iter().filter(|(what, _)| what.starts_with("cmd."));
+        let counted = counted.filter(|(what, _)| !OUTSIDE.contains(what));
+        let sum: u64 = counted.map(|(_, count)| count).sum();
+        assert_eq!((calls.get("cmd.evalsha"), sum / PAIRS), (2 * PAIRS, inside), "{calls}");
+        // Only the library looks at the head of the queue so.
+        assert_eq!(calls.get("cmd.lindex"), 0, "{calls}");
+        lease.release().await.unwrap();
+        for waiter in waiters {
+            waiter.granted().await.release().await.unwrap();
+        }
+        nothing_is_left(&server).await;
+    }
+}
+
 #[tokio::test]
 async fn the_key_is_what_foreign_clients_write() {
     let (server, driver) = one_driver().await;

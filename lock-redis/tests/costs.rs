@@ -16,8 +16,8 @@ const PAIRS: u64 = 60;
 const OTHERS: [&str; 7] =
     ["ping", "publish", "replconf", "psync", "info", "config|resetstat", "client"];
 /// What a script does inside the server, and what a client does not send while it only locks.
-const INSIDE: [&str; 9] =
-    ["time", "set", "get", "del", "exists", "llen", "pttl", "pexpire", "expire"];
+const INSIDE: [&str; 10] =
+    ["time", "set", "get", "del", "exists", "lpop", "llen", "pttl", "pexpire", "expire"];
 
 /// Names that each primary of a cluster has some of.
 fn names() -> Vec<String> {

@@ -124,6 +124,26 @@ async fn a_broken_record_is_named_and_nothing_is_granted() {
     nothing_is_left(&server).await;
 }
 
+/// The release has taken the next in line out of the queue when it finds that.
+#[tokio::test]
+async fn a_release_beside_a_broken_record_leaves_the_next_in_line() {
+    let (server, driver) = one_driver().await;
+    let held = acquire(&driver, "orders", TTL).await.unwrap();
+    let waiter = Waiter::queued(&driver, &server, "orders", TTL).await;
+    for broken in [&["SET", "garbage"], &["RPUSH", "garbage"]] {
+        server.command(&[broken[0].as_bytes(), FLOOR, broken[1].as_bytes()]).await.unwrap();
+        names_the_broken_key("release", held.release().await).await;
+        assert_eq!(queue_length(&server, "orders").await, 1);
+        let queue = companion("orders", "queue");
+        let expiry = server.command(&[b"PTTL", &queue]).await.unwrap();
+        assert!(expiry.parse::<i64>().unwrap() > 0, "{expiry}");
+        server.command(&[b"DEL", FLOOR]).await.unwrap();
+    }
+    held.release().await.unwrap();
+    waiter.granted().await.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
 #[tokio::test]
 async fn a_login_without_the_floors_key_is_denied() {
     let server = server().await;

@@ -96,6 +96,46 @@ async fn what_an_exclusive_lock_and_its_queue_leave_on_the_server() {
 }
 
 #[tokio::test]
+async fn what_a_hand_over_of_an_exclusive_lock_leaves_on_the_server() {
+    let (server, driver) = one_driver().await;
+    let held = hold(&driver, described(Kind::Exclusive, " nightly")).await;
+    let waiter = Waiter::queued(&driver, &server, "orders", TTL).await;
+    let last = tokio::spawn({
+        let (driver, request) = (driver.clone(), described(Kind::Exclusive, " daily"));
+        async move { driver.acquire(request, Attempt::new()).await }
+    });
+    until(async || queue_length(&server, "orders").await == 2).await;
+    let both = [
+        "orders = CLIENT:ATTEMPT",
+        "{orders}~fence = TIME",
+        "{orders}~queue = CLIENT:ATTEMPT,CLIENT:ATTEMPT",
+        "{orders}~waiting CLIENT:ATTEMPT = TIME 60000 TIME x ",
+        "{orders}~waiting CLIENT:ATTEMPT = TIME 60000 TIME x  daily",
+        "{orders}~waiting holder = CLIENT:ATTEMPT nightly",
+    ];
+    assert_eq!(dump(&server).await, both);
+    held.release().await.unwrap();
+    let next = waiter.granted().await;
+    let one = [
+        "orders = CLIENT:ATTEMPT",
+        "{orders}~fence = TIME",
+        "{orders}~queue = CLIENT:ATTEMPT",
+        "{orders}~waiting CLIENT:ATTEMPT = TIME 60000 TIME x  daily",
+    ];
+    assert_eq!(dump(&server).await, one);
+    next.release().await.unwrap();
+    let last = within(last).await.unwrap().unwrap();
+    let alone = [
+        "orders = CLIENT:ATTEMPT",
+        "{orders}~fence = TIME",
+        "{orders}~waiting holder = CLIENT:ATTEMPT daily",
+    ];
+    assert_eq!(dump(&server).await, alone);
+    last.release().await.unwrap();
+    assert_eq!(dump(&server).await, ["{orders}~fence = TIME"]);
+}
+
+#[tokio::test]
 async fn what_permits_leave_on_the_server() {
     let (server, driver) = one_driver().await;
     let held = hold(&driver, request_of(permits(2, 3), "orders", TTL)).await;

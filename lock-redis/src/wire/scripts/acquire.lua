@@ -3,8 +3,8 @@
 -- token; 0 if it is busy; minus the others' limit of permits if that is a different one; {fence, ms
 -- until the obstacle may be gone, place in the queue, mark of a foreign holder or 0} if it waits.
 --
--- When an exclusive lock is free, or a try is in vain, only the code before the library runs: every
--- call and argument there costs.
+-- When an exclusive lock is free, or a client of distlock holds it alone, or a try is in vain, only
+-- the code before the library runs: every call and argument there costs.
 --@token
 local lock, attempt, ttl, kind, text = KEYS[1], ARGV[1], ARGV[2], ARGV[4] or 'x', ARGV[5]
 local free = kind == 'x' and redis.call('SET', lock, attempt, 'NX', 'PX', ttl)
@@ -29,6 +29,27 @@ if not free and kind == 'x' and ARGV[3] == '0' then
   local value = redis.pcall('GET', lock)
   if type(value) == 'string' and value ~= attempt and not string.find(value, '^[sp]%d*:%d+$') then
     return 0
+  end
+elseif not free and kind == 'x' then
+  -- The same as the end of this script, if a client of distlock holds it alone.
+  local found = redis.call('MGET', lock, KEYS[3])
+  local value, last = found[1], tonumber(found[2])
+  if value and last and value ~= attempt and #value == 49 and string.find(value, '^%x+:%x+$') then
+    local queue, waiting = KEYS[2], string.sub(KEYS[2], 1, -6) .. 'waiting'
+    local time = redis.call('TIME')
+    local now = time[1] .. string.sub('00000' .. time[2], -6)
+    local alive = string.format('%.0f', now + ttl * 1000)
+    local record = alive .. ' ' .. ttl .. ' ' .. now .. ' x ' .. (text or '')
+    -- With a record it is the same request again.
+    if redis.call('HSETNX', waiting, attempt, record) == 1 then
+      local place = redis.call('RPUSH', queue, attempt)
+      -- As `keep_queue`, which was mostly called within the last minute.
+      if place == 1 or redis.call('PTTL', queue) < 172740000 then
+        redis.call('PEXPIRE', queue, '172800000')
+        redis.call('PEXPIRE', waiting, '172800000')
+      end
+      return {last, redis.call('PTTL', lock), place, 0}
+    end
   end
 end
 --@record counter leader group queue wait
