@@ -16,9 +16,9 @@ use std::collections::BTreeSet;
 use lock_core::LockName;
 use uuid::Uuid;
 
+pub(crate) use self::read::HEAD;
 #[cfg(feature = "postgres")]
 pub(crate) use self::wake::OBSERVERS;
-pub(crate) use self::read::HEAD;
 use crate::layout::dialect::Dialect;
 
 /// The head of the statement that makes entries, with all columns of an entry.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use lock_core::LockName;
 use uuid::Uuid;
 
-use super::{Script, next::Leavers};
+use super::{Script, wake::Leavers};
 use crate::session::attempt::Attempt;
 
 impl Script {
