@@ -91,11 +91,15 @@ async fn each_metric_moves() {
     assert_eq!(sum("distlock_hold_seconds_count", &[exclusive]), 1.0);
     assert!(sum("distlock_hold_seconds_sum", &[exclusive]) > 0.0);
 
-    let vain = lock.clone().wait(Duration::from_secs(1)).acquire().await;
+    let shared = r#"kind="shared""#;
+    let vain = locks.shared("a").unwrap().wait(Duration::from_secs(1)).acquire().await;
     assert!(matches!(vain, Err(Error::WaitTimeout { .. })), "{vain:?}");
-    assert_eq!(sum("distlock_timed_out_total", &[memory, exclusive]), 1.0);
+    assert_eq!(sum("distlock_timed_out_total", &[memory, shared]), 1.0);
     eventually("it has left", async || sum("distlock_waiting", &[]) == 0.0).await;
     assert_eq!(sum("distlock_contended_total", &[]), 1.0, "a wait that ends is no try");
+    let grants = page.render();
+    let mut acquired = grants.lines().filter(|line| line.starts_with("distlock_acquired_total{"));
+    assert!(acquired.any(|line| line.contains(shared) && line.ends_with(" 0")), "{grants}");
 
     store.delete(&LockName::new("a").unwrap());
     guard.lost().await;
