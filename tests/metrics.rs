@@ -160,6 +160,8 @@ async fn a_set_counts_its_locks() {
     assert_eq!(sum(&page, "distlock_held", &[]), 2.0);
     assert!(set.try_acquire().await.unwrap().is_none());
     assert_eq!(sum(&page, "distlock_contended_total", &[]), 1.0);
+    assert!(set.shared().unwrap().try_acquire().await.unwrap().is_none());
+    assert_eq!(sum(&page, "distlock_contended_total", &[r#"kind="shared""#]), 1.0);
     held.release().await.unwrap();
     assert_eq!(sum(&page, "distlock_held", &[]), 0.0);
 }

@@ -50,9 +50,11 @@ impl LockSet {
             let taken = set.finished(async move {
                 let lock = &work.lock;
                 let answer = lock.client.answer(ANSWER_LIMIT, work.at_once(), "try_acquire").await;
-                if let Err(Error::Contended { .. }) = &answer {
+                if let Err(Error::Contended { .. }) = &answer
+                    && let Some(first) = work.each().next()
+                {
                     // Once: the store does not say which of them is taken.
-                    meter::contended(lock.client.driver.guarantees().store, &lock.request);
+                    meter::contended(lock.client.driver.guarantees().store, &first.request);
                 }
                 match answer? {
                     Some(held) => Ok(held),
