@@ -1,9 +1,9 @@
 //! Each metric that `docs/metrics.md` lists moves, as a recorder sees it.
 #![cfg(all(feature = "memory", feature = "metrics"))]
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use distlock::{Error, LockName, Locks, LossReason, memory::MemoryStore};
+use distlock::{Error, LockName, Locks, LossReason, driver::DistributedLock, memory::MemoryStore};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
 use crate::support::eventually;
@@ -68,7 +68,10 @@ async fn each_metric_moves() {
     let store = MemoryStore::new();
     let client = store.client();
     let faults = client.faults();
-    let locks = Locks::new(client);
+    let driver: Arc<dyn DistributedLock> = Arc::new(client);
+    let locks = Locks::of(driver.clone());
+    // A client of the same connection.
+    drop(Locks::of(driver));
     assert_eq!(sum("distlock_build_info", &[]), 1.0);
     assert_eq!(sum("distlock_connections", &[memory, connected]), 1.0);
     assert!(page.render().contains("distlock_renewals_failed_total{store=\"memory\"} 0"));
@@ -164,6 +167,9 @@ async fn a_set_counts_its_locks() {
     assert_eq!(sum(&page, "distlock_contended_total", &[r#"kind="shared""#]), 1.0);
     held.release().await.unwrap();
     assert_eq!(sum(&page, "distlock_held", &[]), 0.0);
+    drop(locks);
+    let gone = async || sum(&page, "distlock_connections", &[]) == 0.0;
+    eventually("the connection is gone", gone).await;
 }
 
 /// The rules alarm on what is recorded.

@@ -81,15 +81,15 @@ impl Reach {
         });
     }
 
-    /// Counts the connection, in its present state and each later one, until
-    /// [`unmeter`](Self::unmeter).
+    /// Counts the connection, in its present state and each later one, until it is closed or its
+    /// driver is gone.
     pub(crate) fn meter(&self, store: &'static str) {
         // No driver reports a change meanwhile.
         let state = self.shared.state.borrow();
         self.shared.connection.open(store, *state == ConnectionState::Connected);
     }
 
-    /// The connection is closed, or has no user any more.
+    /// The connection is closed.
     pub(crate) fn unmeter(&self) {
         self.shared.connection.close();
     }

@@ -182,6 +182,13 @@ impl Connection {
     }
 }
 
+/// With the driver: clients may share it.
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
 fn connections(store: &'static str, works: bool) -> Gauge {
     let state = if works { "connected" } else { "disconnected" };
     level(CONNECTIONS, vec![Label::new("store", store), Label::new("state", state)])
