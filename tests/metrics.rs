@@ -172,7 +172,7 @@ async fn a_set_counts_its_locks() {
     eventually("the connection is gone", gone).await;
 }
 
-/// The rules alarm on what is recorded.
+/// The rules alarm on what is recorded: metrics, labels, and the values of labels.
 #[test]
 fn the_rules_name_documented_metrics_and_the_page_names_the_rules() {
     let documented = documented();
@@ -184,6 +184,16 @@ fn the_rules_name_documented_metrics_and_the_page_names_the_rules() {
         }
     }
     assert!(named >= 3, "{RULES}");
+    let exprs = RULES.lines().filter(|line| !line.contains("summary:"));
+    let matchers = exprs.clone().flat_map(|line| line.split('{').skip(1));
+    let matched = matchers.filter_map(|of| of.split_once(['=', '!'])).map(|(label, _)| label);
+    let values = exprs.flat_map(|line| line.split('"').skip(1).step_by(2));
+    let lists = ["by (", "on ("].into_iter().flat_map(|of| RULES.split(of).skip(1));
+    let listed = lists.filter_map(|rest| rest.split(')').next()).flat_map(|all| all.split(", "));
+    let words = matched.chain(values.flat_map(|all| all.split('|'))).chain(listed);
+    for word in words.filter(|word| !["instance", "job"].contains(word)) {
+        assert!(PAGE.contains(&format!("`{word}`")), "{word}");
+    }
     let alerts = RULES.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
     assert_eq!(alerts.clone().count(), 3);
     for alert in alerts {
