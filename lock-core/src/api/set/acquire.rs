@@ -96,7 +96,7 @@ impl LockSet {
         F: Future<Output = T>,
     {
         let guard = self.acquire();
-        async move { run_while_all_held(guard.await?, work).await }
+        async move { run_while_all_held(work, guard.await?).await }
     }
 
     /// Like [`run`](Self::run), with work that can fail: one `?` for its errors and the locks'.
@@ -119,7 +119,7 @@ impl LockSet {
 }
 
 /// Does the work while all of the locks are held, then releases them.
-async fn run_while_all_held<T, W, F>(guard: LockSetGuard, work: W) -> Result<T>
+async fn run_while_all_held<T, W, F>(work: W, guard: LockSetGuard) -> Result<T>
 where
     W: FnOnce(HeldSet) -> F,
     F: Future<Output = T>,
