@@ -1,9 +1,9 @@
 //! Each metric that `docs/metrics.md` lists moves, as a recorder sees it.
 #![cfg(all(feature = "memory", feature = "metrics"))]
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use distlock::{Error, LockName, Locks, LossReason, memory::MemoryStore};
+use distlock::{Error, LockName, Locks, LossReason, driver::DistributedLock, memory::MemoryStore};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
 use crate::support::eventually;
@@ -68,7 +68,10 @@ async fn each_metric_moves() {
     let store = MemoryStore::new();
     let client = store.client();
     let faults = client.faults();
-    let locks = Locks::new(client);
+    let driver: Arc<dyn DistributedLock> = Arc::new(client);
+    let locks = Locks::of(driver.clone());
+    // A client of the same connection.
+    drop(Locks::of(driver));
     assert_eq!(sum("distlock_build_info", &[]), 1.0);
     assert_eq!(sum("distlock_connections", &[memory, connected]), 1.0);
     assert!(page.render().contains("distlock_renewals_failed_total{store=\"memory\"} 0"));
@@ -91,11 +94,15 @@ async fn each_metric_moves() {
     assert_eq!(sum("distlock_hold_seconds_count", &[exclusive]), 1.0);
     assert!(sum("distlock_hold_seconds_sum", &[exclusive]) > 0.0);
 
-    let vain = lock.clone().wait(Duration::from_secs(1)).acquire().await;
+    let shared = r#"kind="shared""#;
+    let vain = locks.shared("a").unwrap().wait(Duration::from_secs(1)).acquire().await;
     assert!(matches!(vain, Err(Error::WaitTimeout { .. })), "{vain:?}");
-    assert_eq!(sum("distlock_timed_out_total", &[memory, exclusive]), 1.0);
+    assert_eq!(sum("distlock_timed_out_total", &[memory, shared]), 1.0);
     eventually("it has left", async || sum("distlock_waiting", &[]) == 0.0).await;
     assert_eq!(sum("distlock_contended_total", &[]), 1.0, "a wait that ends is no try");
+    let grants = page.render();
+    let mut acquired = grants.lines().filter(|line| line.starts_with("distlock_acquired_total{"));
+    assert!(acquired.any(|line| line.contains(shared) && line.ends_with(" 0")), "{grants}");
 
     store.delete(&LockName::new("a").unwrap());
     guard.lost().await;
@@ -156,11 +163,16 @@ async fn a_set_counts_its_locks() {
     assert_eq!(sum(&page, "distlock_held", &[]), 2.0);
     assert!(set.try_acquire().await.unwrap().is_none());
     assert_eq!(sum(&page, "distlock_contended_total", &[]), 1.0);
+    assert!(set.shared().unwrap().try_acquire().await.unwrap().is_none());
+    assert_eq!(sum(&page, "distlock_contended_total", &[r#"kind="shared""#]), 1.0);
     held.release().await.unwrap();
     assert_eq!(sum(&page, "distlock_held", &[]), 0.0);
+    drop(locks);
+    let gone = async || sum(&page, "distlock_connections", &[]) == 0.0;
+    eventually("the connection is gone", gone).await;
 }
 
-/// The rules alarm on what is recorded.
+/// The rules alarm on what is recorded: metrics, labels, and the values of labels.
 #[test]
 fn the_rules_name_documented_metrics_and_the_page_names_the_rules() {
     let documented = documented();
@@ -172,6 +184,16 @@ fn the_rules_name_documented_metrics_and_the_page_names_the_rules() {
         }
     }
     assert!(named >= 3, "{RULES}");
+    let exprs = RULES.lines().filter(|line| !line.contains("summary:"));
+    let matchers = exprs.clone().flat_map(|line| line.split('{').skip(1));
+    let matched = matchers.filter_map(|of| of.split_once(['=', '!'])).map(|(label, _)| label);
+    let values = exprs.flat_map(|line| line.split('"').skip(1).step_by(2));
+    let lists = ["by (", "on ("].into_iter().flat_map(|of| RULES.split(of).skip(1));
+    let listed = lists.filter_map(|rest| rest.split(')').next()).flat_map(|all| all.split(", "));
+    let words = matched.chain(values.flat_map(|all| all.split('|'))).chain(listed);
+    for word in words.filter(|word| !["instance", "job"].contains(word)) {
+        assert!(PAGE.contains(&format!("`{word}`")), "{word}");
+    }
     let alerts = RULES.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
     assert_eq!(alerts.clone().count(), 3);
     for alert in alerts {
@@ -196,7 +218,9 @@ async fn an_outage_is_measured(store: &str) {
     assert_eq!(sum("distlock_acquire_seconds_count", &[of_store]), 1.0);
     server.stop();
     assert_eq!(guard.lost().await, LossReason::Expired);
-    assert_eq!(sum("distlock_lost_total", &[of_store, r#"reason="expired""#]), 1.0);
+    // It is counted after the wake.
+    let expired = [of_store, r#"reason="expired""#];
+    eventually("it counts", async || sum("distlock_lost_total", &expired) == 1.0).await;
     let fails = async || sum("distlock_renewals_failed_total", &[of_store]) > 0.0;
     eventually("renewals fail", fails).await;
     let broken = [of_store, r#"state="disconnected""#];

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Election, Error, Leading, Locks, LossReason};
+use lock_core::{Clock, Election, Error, Held, Leading, Locks, LossReason};
 use lock_memory::MemoryStore;
 
 use crate::clients::{locks, name};
@@ -39,6 +39,15 @@ struct Dropped(Arc<AtomicU32>);
 impl Drop for Dropped {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// What the work owns: it is dropped while the lock is held.
+struct Owned(Held);
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        assert!(self.0.is_valid(), "the release came first");
     }
 }
 
@@ -95,7 +104,9 @@ async fn work_runs_under_a_guard_and_ends_like_that_of_a_lock() {
     assert_eq!(ended.load(Ordering::SeqCst), 1);
 
     // The future of a guard that is dropped gives the lock back, also if it was never polled.
-    drop(lock.acquire().await.unwrap().run(|_| async {}));
+    let guard = lock.acquire().await.unwrap();
+    let owned = Owned(guard.held());
+    drop(guard.run(|_| async move { drop(owned) }));
     lock.acquire().await.unwrap().release().await.unwrap();
 }
 

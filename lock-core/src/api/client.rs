@@ -254,6 +254,5 @@ impl Drop for Client {
     /// Ends the streams of states, also if other users keep the driver.
     fn drop(&mut self) {
         self.closed.cancel();
-        self.reach.unmeter();
     }
 }

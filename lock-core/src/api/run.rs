@@ -34,12 +34,13 @@ impl LockGuard {
         W: FnOnce(Held) -> F,
         F: Future<Output = T>,
     {
-        run_while_held(self, work)
+        run_while_held(work, self)
     }
 }
 
-/// Does the work while the guard is valid, then releases.
-pub(crate) async fn run_while_held<T, W, F>(guard: LockGuard, work: W) -> Result<T>
+/// Does the work while the guard is valid, then releases. The work is the first parameter: a future
+/// that is dropped before its first poll drops it first.
+pub(crate) async fn run_while_held<T, W, F>(work: W, guard: LockGuard) -> Result<T>
 where
     W: FnOnce(Held) -> F,
     F: Future<Output = T>,

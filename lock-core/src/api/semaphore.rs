@@ -114,7 +114,7 @@ impl Semaphore {
         F: Future<Output = T>,
     {
         let guard = self.acquire_many(n);
-        async move { run_while_held(guard.await?, work).await }
+        async move { run_while_held(work, guard.await?).await }
     }
 
     /// Like [`run`](Self::run), with work that can fail: one `?` for its errors and the

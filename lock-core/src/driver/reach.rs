@@ -81,15 +81,15 @@ impl Reach {
         });
     }
 
-    /// Counts the connection, in its present state and each later one, until
-    /// [`unmeter`](Self::unmeter).
+    /// Counts the connection, in its present state and each later one, until it is closed or its
+    /// driver is gone.
     pub(crate) fn meter(&self, store: &'static str) {
         // No driver reports a change meanwhile.
         let state = self.shared.state.borrow();
         self.shared.connection.open(store, *state == ConnectionState::Connected);
     }
 
-    /// The connection is closed, or has no user any more.
+    /// The connection is closed.
     pub(crate) fn unmeter(&self) {
         self.shared.connection.close();
     }
@@ -109,9 +109,15 @@ impl Reach {
     /// Reports that a renewal round failed. Emits the event `renewal_failed`, as a warning for the
     /// first one in a row.
     pub fn renewal_failed(&self, store: &str, error: &dyn Display) {
+        self.look_failed(store, error);
+        meter::renewal_failed(store);
+    }
+
+    /// Reports that a look at the queue was refused: the same event, but no failed round counts.
+    #[doc(hidden)]
+    pub fn look_failed(&self, store: &str, error: &dyn Display) {
         let first = self.failed.fetch_add(1, Ordering::Relaxed) == 0;
         trace::renewal_failed(store, self.at(), error, first);
-        meter::renewal_failed(store);
     }
 
     /// Returns a report to the same state that counts failed rounds by itself: for one of several

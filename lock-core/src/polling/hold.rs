@@ -61,8 +61,13 @@ pub(super) async fn renew<S: PolledStore>(hold: Weak<Hold<S>>) {
         drop(held);
         clock.sleep_until(clock.now() + pause).await;
         let Some(held) = hold.upgrade().filter(|held| !held.validity.has_ended()) else { return };
-        // An outage shows at the deadline, if it does not end before.
-        let _ = held.renew().await;
+        let (reach, store) = (&held.way.reach, held.way.store.guarantees().store);
+        match held.renew().await {
+            Ok(()) => reach.renewed(store, 1),
+            Err(Error::Lost { .. }) => {}
+            // An outage shows at the deadline, if it does not end before.
+            Err(error) => reach.renewal_failed(store, &error),
+        }
     }
 }
 

@@ -81,7 +81,7 @@ impl Mutex {
         F: Future<Output = T>,
     {
         let guard = self.acquire();
-        async move { run_while_held(guard.await?, work).await }
+        async move { run_while_held(work, guard.await?).await }
     }
 }
 

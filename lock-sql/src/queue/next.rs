@@ -102,7 +102,7 @@ impl Session {
         if let Failure::Refused(error) = failure
             && is_final(self.dialect(), error)
         {
-            self.reach().renewal_failed(self.dialect().store(), error);
+            self.reach().look_failed(self.dialect().store(), error);
         }
         let pause = lock(&self.look_pauses).take();
         let (at, mut book) = (Clock::Boot.now() + jitter(pause), self.book());

@@ -77,7 +77,7 @@ impl Election {
         F: Future<Output = T>,
     {
         let leadership = self.campaign(value);
-        async move { run_while_held(leadership.await?.into_guard(), |held| work(Leading(held))).await }
+        async move { run_while_held(|held| work(Leading(held)), leadership.await?.into_guard()).await }
     }
 
     /// Like [`run`](Self::run), with work that can fail: one `?` for its errors and the election's.
@@ -182,7 +182,7 @@ impl Election {
                     Ok(leadership) => {
                         let began = clock.now();
                         let guard = leadership.into_guard();
-                        let led = run_while_held(guard, |held| work(Leading(held))).await;
+                        let led = run_while_held(|held| work(Leading(held)), guard).await;
                         pause.after(clock.now().since(began), led.is_err());
                         led
                     }

@@ -111,7 +111,7 @@ impl Lock {
         F: Future<Output = T>,
     {
         let guard = self.acquire();
-        async move { run_while_held(guard.await?, work).await }
+        async move { run_while_held(work, guard.await?).await }
     }
 
     /// Like [`run`](Self::run), with work that can fail: one `?` for its errors and the lock's. It

@@ -50,9 +50,11 @@ impl LockSet {
             let taken = set.finished(async move {
                 let lock = &work.lock;
                 let answer = lock.client.answer(ANSWER_LIMIT, work.at_once(), "try_acquire").await;
-                if let Err(Error::Contended { .. }) = &answer {
+                if let Err(Error::Contended { .. }) = &answer
+                    && let Some(first) = work.each().next()
+                {
                     // Once: the store does not say which of them is taken.
-                    meter::contended(lock.client.driver.guarantees().store, &lock.request);
+                    meter::contended(lock.client.driver.guarantees().store, &first.request);
                 }
                 match answer? {
                     Some(held) => Ok(held),
@@ -94,7 +96,7 @@ impl LockSet {
         F: Future<Output = T>,
     {
         let guard = self.acquire();
-        async move { run_while_all_held(guard.await?, work).await }
+        async move { run_while_all_held(work, guard.await?).await }
     }
 
     /// Like [`run`](Self::run), with work that can fail: one `?` for its errors and the locks'.
@@ -117,7 +119,7 @@ impl LockSet {
 }
 
 /// Does the work while all of the locks are held, then releases them.
-async fn run_while_all_held<T, W, F>(guard: LockSetGuard, work: W) -> Result<T>
+async fn run_while_all_held<T, W, F>(work: W, guard: LockSetGuard) -> Result<T>
 where
     W: FnOnce(HeldSet) -> F,
     F: Future<Output = T>,

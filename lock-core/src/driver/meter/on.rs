@@ -71,7 +71,12 @@ pub(crate) struct Waiting(Option<Gauge>);
 impl Waiting {
     pub(crate) fn begin(store: &'static str, request: &Request) -> Self {
         let waits = request.wait == Wait::Queue;
-        let waiting = waits.then(|| level(WAITING, labels(store, request)));
+        let waiting = waits.then(|| {
+            let labels = labels(store, request);
+            // A rate sees the first grant only if there was a zero before it.
+            count(ACQUIRED, labels.clone()).increment(0);
+            level(WAITING, labels)
+        });
         Self(waiting.inspect(|waiting| waiting.increment(1.0)))
     }
 }
@@ -174,6 +179,13 @@ impl Connection {
         if let Some((store, works)) = *state {
             connections(store, works).increment(1.0);
         }
+    }
+}
+
+/// With the driver: clients may share it.
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 
