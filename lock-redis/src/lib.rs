@@ -115,7 +115,7 @@
 //! key has the group's value, so a foreign client sees an exclusive holder. The members hold only
 //! while the key has exactly that value: if it is deleted, evicted or overwritten, all of them lose
 //! the lock. Each member's share ends with its own TTL. A release lets in all waiters at the head
-//! of the queue that fit, 32 per script call.
+//! of the queue that fit.
 //!
 //! An election is an exclusive lock with a value, which is stored beside its key and lives as long.
 //! The script that makes a leader, changes its value or ends it also publishes an empty push, on a

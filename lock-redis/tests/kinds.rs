@@ -63,36 +63,6 @@ async fn ten_waiters_enter_by_one_release() {
     }
 }
 
-/// A release lets in a page. The next in line asks then, so no reader waits for its renewal.
-#[tokio::test]
-async fn a_crowd_of_readers_enters_page_by_page() {
-    const READERS: u64 = 100;
-    let (server, one, two) = two_drivers().await;
-    let first = acquire(&one, "orders", LONG).await.unwrap();
-    let mut waiters = Vec::new();
-    for i in 0..READERS {
-        let driver = if i % 2 == 0 { &one } else { &two };
-        waiters.push(Waiter::queued_as(Kind::Shared, driver, &server, "orders", LONG).await);
-    }
-    let before = server.counters().await.unwrap();
-    let mut token = first.token();
-    first.release().await.unwrap();
-    let mut leases = Vec::new();
-    for waiter in waiters {
-        let lease = waiter.granted().await;
-        assert!(lease.token() > token, "tokens must rise in the order of the queue");
-        token = lease.token();
-        leases.push(lease);
-    }
-    let calls = server.counters().await.unwrap().since(&before);
-    // Pages of 32, 32, 32 and 4.
-    assert_eq!(calls.get("cmd.publish"), READERS + 3, "{calls}");
-    for lease in leases {
-        lease.release().await.unwrap();
-    }
-    nothing_is_left(&server).await;
-}
-
 #[tokio::test]
 async fn foreign_clients_take_every_kind_for_an_exclusive_lock() {
     let (server, driver) = one_driver().await;

@@ -16,6 +16,8 @@ if #KEYS == held + 1 then
 end
 --@token record counter leader group queue leave wait
 
+local PAGE = 32
+
 -- Removes dead attempts from one page of a queue. Returns the first living one, and whether one
 -- before it was removed.
 local function bury(base, page)

@@ -1,9 +1,6 @@
 
 -- The queue: which attempts are let in, and what happens when one leaves.
 
--- As many attempts of a queue are let in, or looked through, at a time.
-local PAGE = 32
-
 -- Sends a push about an attempt to its client: a token, `gone`, or `first` (in line). It is a hint: a
 -- client that misses it finds out by itself, so a refusal is no failure.
 local function tell(lock, attempt, what)
@@ -33,14 +30,14 @@ local function grant(lock, base, attempt, ttl, kind, text)
   return token
 end
 
--- Lets in living attempts from the head of the queue while they fit, a page at most: into the
--- group, or into a lock that is free or the caller's to give. No attempt is overtaken. Returns the
--- lock's value, nil if it is free now, and the value once more if it is a group's.
+-- Lets in living attempts from the head of the queue while they fit: into the group, or into a lock
+-- that is free or the caller's to give. No attempt is overtaken. Returns the lock's value, nil if
+-- it is free now, and the value once more if it is a group's.
 --
 -- The first write removes something: that works also when the server is out of memory, and once a
 -- script has written, its other writes work too. So a hand-over never stops half-way.
 local function pump(lock, base, group)
-  local queue, waiting, entered = base .. 'queue', base .. 'waiting', 0
+  local queue, waiting, entered = base .. 'queue', base .. 'waiting', false
   while true do
     local attempt = redis.call('LINDEX', queue, 0)
     if not attempt then
@@ -54,10 +51,6 @@ local function pump(lock, base, group)
     end
     if group and kind and not fits(base, group, kind) then
       break
-    elseif kind and entered == PAGE then
-      -- Its client asks, and that call lets in the next page.
-      tell(lock, attempt, 'first')
-      break
     end
     redis.call('LPOP', queue)
     redis.call('HDEL', waiting, attempt, 'holder')
@@ -67,11 +60,11 @@ local function pump(lock, base, group)
     elseif kind then
       local token = next_token(base)
       group = admit(lock, base, group, attempt, ttl, kind, text, token)
-      entered = entered + 1
+      entered = true
       tell(lock, attempt, token)
     end
   end
-  if entered > 0 then
+  if entered then
     stretch(lock, base)
   end
   return group, group
