@@ -44,7 +44,7 @@ elseif not free and kind == 'x' then
     if redis.call('HSETNX', waiting, attempt, record) == 1 then
       local place = redis.call('RPUSH', queue, attempt)
       -- As `keep_queue`, which was mostly called within the last minute.
-      if place == 1 or redis.call('PTTL', queue) < 172740000 then
+      if place == 1 or redis.call('PTTL', waiting) < 172740000 then
         redis.call('PEXPIRE', queue, '172800000')
         redis.call('PEXPIRE', waiting, '172800000')
       end

@@ -15,7 +15,8 @@ local first = usual and redis.call('LPOP', KEYS[2])
 if usual and not first then
   redis.call('DEL', KEYS[1])
   if KEYS[4] then
-    redis.call('DEL', KEYS[3])
+    -- Not all of it: the queue alone may have been evicted, and its attempts are in it.
+    redis.call('HDEL', KEYS[3], 'holder')
   end
   return 1
 end
@@ -39,8 +40,9 @@ if first then
     return 1
   end
   -- If it was the last one, the list is a new one, without an expiry.
-  redis.call('LPUSH', KEYS[2], first)
-  redis.call('PEXPIRE', KEYS[2], '172800000')
+  if redis.call('LPUSH', KEYS[2], first) == 1 then
+    redis.call('PEXPIRE', KEYS[2], '172800000')
+  end
 end
 --@record counter leader group queue leave
 
