@@ -1,4 +1,4 @@
-//! `distlock run`: a command under a lock.
+//! `distlock run`: a command under a lock. How it ends as an exit code stands in `exit`.
 
 use std::process::ExitCode;
 

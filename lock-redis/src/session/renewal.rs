@@ -28,8 +28,8 @@ use crate::{
     },
 };
 
-/// Returns the time between two renewals of an attempt: a third of its TTL; with `mode=simple` an
-/// eighth, as nothing is pushed there. `keep::attempts` of lock-core says when each
+/// Returns the time between two renewals of an attempt: there are 3 in its TTL, and 8 with
+/// `mode=simple`, as nothing is pushed there. `keep::attempts` of lock-core says when each
 /// is due, also after a renewal that failed. `polling` of lock-core renews Redlock's.
 pub(crate) fn period(mode: Mode, ttl: Duration) -> Duration {
     match mode {

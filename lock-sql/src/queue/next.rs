@@ -1,7 +1,7 @@
 //! Which waiter is next: looks at the queues of waiting attempts, with one query for all that are
 //! due.
 //!
-//! SQL reads a queue in its order (`Script::look`, in `wire/script/read.rs`), and
+//! SQL reads a queue in its order (`ORDER BY name, token`, in `wire/script/read.rs`), and
 //! [`lock_core::queue`] decides. Where clients are pushed, `wire/script/wake.rs` says which of them
 //! look.
 

@@ -62,22 +62,6 @@ impl Script {
         format!("DELETE FROM distlock_v1_entries WHERE name IN ({names}) AND expires <= {now};")
     }
 
-    /// Reads entries, which the rest of the statement names; their holders and values only if
-    /// `full`.
-    fn select(self, full: bool, rest: &str) -> String {
-        let texts = if full { "holder, value" } else { "NULL AS holder, NULL AS value" };
-        let now = self.0.now();
-        format!(
-            "SELECT name, token, attempt, kind, weight, lim, expires - {now} AS alive, {texts}, \
-             version, since, granted FROM distlock_v1_entries {rest};"
-        )
-    }
-
-    /// The whole queue of each name.
-    fn queues(self, names: &str, full: bool) -> String {
-        self.select(full, &format!("WHERE name IN ({names}) ORDER BY name, token"))
-    }
-
     /// The entries of these attempts.
     fn entries_of(self, ids: &str) -> String {
         self.select(true, &format!("WHERE attempt IN ({ids})"))

@@ -26,6 +26,22 @@ impl Script {
         dead + &self.queues(&names, false)
     }
 
+    /// The whole queue of each name, in the order in which attempts are let in.
+    pub(super) fn queues(self, names: &str, full: bool) -> String {
+        self.select(full, &format!("WHERE name IN ({names}) ORDER BY name, token"))
+    }
+
+    /// Reads entries, which the rest of the statement names; their holders and values only if
+    /// `full`.
+    pub(super) fn select(self, full: bool, rest: &str) -> String {
+        let texts = if full { "holder, value" } else { "NULL AS holder, NULL AS value" };
+        let now = self.0.now();
+        format!(
+            "SELECT name, token, attempt, kind, weight, lim, expires - {now} AS alive, {texts}, \
+             version, since, granted FROM distlock_v1_entries {rest};"
+        )
+    }
+
     /// Returns the first entry of a queue.
     pub(crate) fn observe(self, name: &LockName) -> String {
         let name = self.name(name);
