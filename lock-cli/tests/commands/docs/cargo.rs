@@ -27,16 +27,9 @@ fn commands(page: &str) -> Vec<String> {
         }
     }
     let parts: Vec<_> = prose.split('`').collect();
-    let inline = parts.chunks_exact(2).filter(|pair| !is_of_a_commit(pair[0]));
-    found.extend(inline.map(|pair| pair[1].to_owned()));
+    found.extend(parts.chunks_exact(2).map(|pair| pair[1].to_owned()));
     found.retain(|line| line.split(' ').any(|word| word == "cargo"));
     found
-}
-
-/// Whether the next command is one of an earlier commit, which a page names as `(commit ID: ..)`.
-fn is_of_a_commit(before: &str) -> bool {
-    let id = before.rsplit_once("commit ").map(|(_, id)| id.trim_end());
-    id.and_then(|id| id.strip_suffix(':')).is_some_and(|id| id.len() == 8)
 }
 
 /// Checks its package, its features and its target.
@@ -106,9 +99,7 @@ fn commands_name_what_there_is() {
 #[test]
 fn a_command_that_names_nothing_is_found() {
     let packages = packages();
-    let page =
-        "`cargo test -p distlock-cli\n--test none` and (commit 3c6b4257: `cargo run -p gone`)";
-    let commands = commands(page);
+    let commands = commands("`cargo test -p distlock-cli\n--test none` and `distlock ls`");
     assert_eq!(commands, ["cargo test -p distlock-cli --test none"]);
     let wrong = [commands[0].as_str(), "A=b cargo run -p gone", "cargo run -p hello --features no"];
     for command in wrong {
