@@ -100,10 +100,7 @@ async fn what_a_hand_over_of_an_exclusive_lock_leaves_on_the_server() {
     let (server, driver) = one_driver().await;
     let held = hold(&driver, described(Kind::Exclusive, " nightly")).await;
     let waiter = Waiter::queued(&driver, &server, "orders", TTL).await;
-    let last = tokio::spawn({
-        let (driver, request) = (driver.clone(), described(Kind::Exclusive, " daily"));
-        async move { driver.acquire(request, Attempt::new()).await }
-    });
+    let last = Waiter::ask(&driver, described(Kind::Exclusive, " daily"));
     until(async || queue_length(&server, "orders").await == 2).await;
     let both = [
         "orders = CLIENT:ATTEMPT",
@@ -124,7 +121,7 @@ async fn what_a_hand_over_of_an_exclusive_lock_leaves_on_the_server() {
     ];
     assert_eq!(dump(&server).await, one);
     next.release().await.unwrap();
-    let last = within(last).await.unwrap().unwrap();
+    let last = last.granted().await;
     let alone = [
         "orders = CLIENT:ATTEMPT",
         "{orders}~fence = TIME",
@@ -166,10 +163,7 @@ async fn what_a_leader_and_the_token_floor_leave_on_the_server() {
     };
     let leader = hold(&driver, candidate()).await;
     leader.publish(b"10.0.0.8").await.unwrap();
-    let next = tokio::spawn({
-        let (driver, candidate) = (driver.clone(), candidate());
-        async move { driver.acquire(candidate, Attempt::new()).await }
-    });
+    let next = Waiter::ask(&driver, candidate());
     until(async || queue_length(&server, "orders").await == 1).await;
     let expected = [
         "orders = CLIENT:ATTEMPT",
@@ -185,7 +179,7 @@ async fn what_a_leader_and_the_token_floor_leave_on_the_server() {
     ];
     assert_eq!(dump(&server).await, expected);
     leader.release().await.unwrap();
-    within(next).await.unwrap().unwrap().release().await.unwrap();
+    next.granted().await.release().await.unwrap();
     driver.raise_token_floor(FencingToken::new(4_000_000_000_000_000)).await.unwrap();
     assert_eq!(dump(&server).await, ["{orders}~fence = TIME", "~floor = TIME TIME"]);
 }

@@ -24,7 +24,8 @@ end
 if first then
   -- The same as a step of `pump`. An error now would lose the place of the first. So what is broken
   -- is left to `pump`, as all other waiters are: it fails before it changes anything.
-  local lock, waiting = KEYS[1], string.sub(KEYS[2], 1, -6) .. 'waiting'
+  local lock, base = KEYS[1], string.sub(KEYS[2], 1, -6)
+  local waiting = base .. 'waiting'
   local raised, record = redis.pcall('GET', KEYS[#KEYS]), redis.pcall('HGET', waiting, first)
   local alive, ttl
   if type(record) == 'string' and (not raised or unpack_floor(raised)) then
@@ -33,7 +34,7 @@ if first then
   local time = alive and redis.call('TIME')
   if time and tonumber(alive) > time[1] * 1000000 + time[2] then
     redis.call('HDEL', waiting, first, 'holder')
-    local token = new_token(string.sub(KEYS[2], 1, -6) .. 'fence', time, raised)
+    local token = new_token(base .. 'fence', time, raised)
     redis.call('SET', lock, first, 'PX', ttl)
     redis.pcall('PUBLISH', 'distlock:' .. string.sub(first, 1, 16),
       token .. ' ' .. string.sub(first, 18) .. ' ' .. lock)
