@@ -10,8 +10,6 @@ use crate::{Figures, Ratio, Report, Role, Rounds, Section};
 const BESIDE_A_FLOOR: f64 = 1.10;
 /// A figure by itself: the machine alone may be some percent slower than an hour ago.
 const BY_ITSELF: f64 = 1.15;
-/// Fewer rounds show too little of the spread, so what they show counts twice.
-const ROUNDS: usize = 5;
 
 /// What two runs have in common.
 #[derive(Clone, Debug, Default)]
@@ -141,23 +139,12 @@ fn change(what: String, figure: &Figure, Pair { old, new, beside_floor }: &Pair)
     let (before, now) = (Ratio::of(old)?, Ratio::of(new)?);
     let regression = (now.median > before.median) != figure.is_rate;
     let change = Change { what: what + unit, before, now, regression };
-    is_beyond_noise(old, new, least).then_some(change)
+    is_beyond_noise(&before, &now, least).then_some(change)
 }
 
-fn is_beyond_noise(old: &Rounds, new: &Rounds, least: f64) -> bool {
-    let (Some(a), Some(b)) = (interval(old), interval(new)) else { return false };
+fn is_beyond_noise(a: &Ratio, b: &Ratio, least: f64) -> bool {
     let is_apart = a.high < b.low || b.high < a.low;
     is_apart && (a.median > b.median * least || b.median > a.median * least)
-}
-
-/// The interval of the rounds, twice as wide if they are few.
-fn interval(rounds: &Rounds) -> Option<Ratio> {
-    let ratio = Ratio::of(rounds)?;
-    let Ratio { median, low, high } = ratio;
-    Some(match rounds.0.len() {
-        ..ROUNDS => Ratio { median, low: 2.0 * low - median, high: 2.0 * high - median },
-        _ => ratio,
-    })
 }
 
 #[cfg(test)]

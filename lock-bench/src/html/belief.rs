@@ -57,8 +57,9 @@ const POINTS: [(&str, &str); 10] = [
     (
         "Noise",
         "a figure is the median of the rounds. A ratio is the median of the ratios of rounds that \
-         were played beside each other, so it may differ from the ratio of two rates; its least \
-         and greatest stand with it. Figures whose intervals overlap are the same.",
+         were played beside each other, so it may differ from the ratio of two rates. Its interval \
+         is the least and the greatest of them, three times as wide if there are only three. \
+         Figures whose intervals overlap are the same.",
     ),
     (
         "A dash (–)",

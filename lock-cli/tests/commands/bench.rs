@@ -234,6 +234,25 @@ fn a_store_in_use_gets_no_great_load_unasked() {
 }
 
 #[cfg(feature = "redis")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sweep_holds_many_locks_and_admits_many_clients() {
+    let server = lock_lab::Redis::start().await.unwrap();
+    let (held, workers) = lock_lab::size(([10, 2_000], [2, 50]), ([1_000, 100_000], [10, 1_000]));
+    for (key, values, kind) in [("held", held, "memory"), ("workers", workers, "rate")] {
+        let [few, many] = values;
+        let store = server.url();
+        let line = format!("--store {store} --yes --alone --sweep {key}={few},{many}");
+        let run = move || report(&Place::new(), &format!("--seconds 0.5 {line}"));
+        let report = tokio::task::spawn_blocking(run).await.unwrap();
+        let points = array(&report["sweeps"][0]["points"]);
+        let number = |point: &Value, of: &str| point[of].as_f64().unwrap_or_default();
+        let found: Vec<_> = points.iter().map(|point| number(point, "value")).collect();
+        assert_eq!(found, values.map(f64::from), "{report}");
+        assert!(points.iter().all(|point| number(point, kind) > 0.0), "{key}: {points:?}");
+    }
+}
+
+#[cfg(feature = "redis")]
 mod alone {
     use super::*;
 
