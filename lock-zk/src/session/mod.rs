@@ -56,7 +56,7 @@ pub(crate) struct Session {
     pub(crate) deadline: Arc<Deadline>,
     /// `None` once the session is over for us; the client crate then closes it at the server as
     /// soon as it can.
-    client: Mutex<Option<Client>>,
+    client: Mutex<Option<Arc<Client>>>,
     pub(crate) route: Arc<Route>,
     newest: tokio::sync::Mutex<Newest>,
     lanes: Lanes,
@@ -65,7 +65,7 @@ pub(crate) struct Session {
     broken: Mutex<Instant>,
     /// Nodes that are still to be removed.
     pub(crate) left: Arc<Leftovers<Leftover>>,
-    watches: Watches,
+    watches: Arc<Watches>,
     /// The token floor's record, from which all tokens of this session count, and its watch.
     record: OnceLock<(Above, Event)>,
     /// Attempts whose own nodes are not watched yet.
@@ -98,9 +98,9 @@ impl Session {
             attempts: Mutex::default(),
             broken: Mutex::default(),
             left: Arc::new(Leftovers::new(again, again)),
-            watches: Watches::new(client.path()),
+            watches: Arc::new(Watches::new(client.path())),
             record: OnceLock::new(),
-            client: Mutex::new(Some(client)),
+            client: Mutex::new(Some(Arc::new(client))),
             route,
             newest: tokio::sync::Mutex::new(Newest { login, since: None }),
             unwatched: Unwatched::default(),
@@ -133,7 +133,7 @@ impl Session {
         Ok(Exchange { deadline, client, sent, watches, _slot: slot })
     }
 
-    fn client(&self) -> Option<Client> {
+    fn client(&self) -> Option<Arc<Client>> {
         lock(&self.client).clone()
     }
 
