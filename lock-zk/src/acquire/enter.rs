@@ -1,12 +1,12 @@
 //! The way into the queue: from the request for a node to the node.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use futures_util::{
     FutureExt,
-    future::{Either, join_all, try_join_all},
+    future::{OptionFuture, join_all, try_join_all},
 };
-use lock_core::{Effect, Result, keep::errors::rejected};
+use lock_core::{Effect, Kind, Result, Wait, keep::errors::rejected};
 use zookeeper_client::{
     CreateMode, CreateOptions, Error as ZkError, MultiWriteError, MultiWriteResult, MultiWriter,
     Stat,
@@ -16,7 +16,8 @@ use crate::{
     acquire::Acquire,
     error::{self, Meaning, STORE, vanished},
     layout::child,
-    session::attempt::Node,
+    queue::view::Ahead,
+    session::attempt::{Attempt, Node},
     wire::requests::{Answer, Lane},
 };
 
@@ -25,12 +26,65 @@ use crate::{
 type Flight = (Result<Vec<(String, Stat)>, MultiWriteError>, Vec<Answer<Vec<String>>>);
 
 impl Acquire {
-    /// Creates the node and lists the queue in one flight. The server keeps the order of a
-    /// session's requests, so the list shows all entries before the node.
-    pub(crate) async fn enter(&self) -> Result<(&Node, Vec<String>)> {
-        // Boxed, since it is over soon, but this future stays as long as the attempt waits.
-        let entered = Box::pin(enter_all(&[self], self.lane())).await?;
-        entered.into_iter().next().ok_or_else(vanished)
+    /// Creates the node and lists the queue in one flight, for `ahead`. The server keeps the order
+    /// of a session's requests, so the list shows all entries before the node. Returns also whether
+    /// it shows the node.
+    ///
+    /// Behind an exclusive attempt of this session there is no list, unless other entries may be
+    /// between the two.
+    pub(crate) async fn enter(&self, ahead: &mut Ahead) -> Result<(&Node, bool)> {
+        let (session, (stem, note)) = (&self.session, self.wanted());
+        let options = CreateMode::EphemeralSequential.with_acls(session.config.access.acls());
+        let (node, last, listed) = loop {
+            let exchange = session.begin_in(self.lane()).await?;
+            // Not before it has its slot: a caller that leaves until then has nothing to clean up.
+            self.attempt.ask();
+            let (created, last) = (exchange.create(&stem, &note, &options), self.last());
+            let list = last.is_none().then(|| exchange.list(&self.directory));
+            let (created, listed) = tokio::join!(created, OptionFuture::from(list));
+            drop(exchange);
+            // Boxed, since these are rare, but this future has room for all that it may do.
+            match created {
+                Ok((stat, sequence)) => {
+                    let node = self.node_of(format!("{stem}{sequence}"), &stat)?;
+                    break (node.ok_or_else(vanished)?, last, listed);
+                }
+                Err(ZkError::NoNode) => {
+                    let missing = Missing(BTreeSet::from([self.directory.clone()]));
+                    let entered = Box::pin(enter_all(&[self], self.lane(), missing)).await?;
+                    let (node, children) = entered.into_iter().next().ok_or_else(vanished)?;
+                    return Ok((node, ahead.see(children, node.name(), node.sequence)));
+                }
+                Err(error) => {
+                    let found = Box::pin(find_after(&[self], error)).await?;
+                    if let Some(node) = found.and_then(|nodes| nodes.into_iter().next()) {
+                        break (node, None, None);
+                    }
+                }
+            }
+        };
+        // The last one may be another one by now.
+        let mut before = [last, self.last()].into_iter().flatten();
+        let node = self.created(node);
+        let is_right_before =
+            |other: &Arc<Attempt>| other.node().is_some_and(|other| node.is_right_behind(other));
+        if let Some(before) = before.find(is_right_before).filter(|_| listed.is_none()) {
+            see_only(ahead, &before);
+            return Ok((node, true));
+        }
+        let children = match listed {
+            Some(Ok(children)) if children.iter().any(|child| child == node.name()) => children,
+            _ => session.list(&self.directory, self.lane()).await?,
+        };
+        Ok((node, ahead.see(children, node.name(), node.sequence)))
+    }
+
+    /// Returns the attempt of this session that is probably right before this one, if it may be the
+    /// only one to know.
+    fn last(&self) -> Option<Arc<Attempt>> {
+        let request = &self.attempt.request;
+        let may = request.kind == Kind::Exclusive && request.wait != Wait::Try;
+        may.then(|| self.session.last(&request.name)).flatten()
     }
 
     /// Finds the node that an unanswered creation may have left. Should there be two, the later one
@@ -87,14 +141,20 @@ impl Acquire {
         (format!("{}/{stem}", self.directory), note)
     }
 
+    /// Records the node.
+    fn created(&self, node: Node) -> &Node {
+        let node = self.attempt.created(node);
+        self.session.entered(&self.attempt);
+        node
+    }
+
     /// Records the node, and lists the queue if the list of the same flight does not show the node.
     async fn entered(
         &self,
         node: Node,
         listed: Result<Vec<String>, ZkError>,
     ) -> Result<(&Node, Vec<String>)> {
-        let node = self.attempt.created(node);
-        self.session.unwatched.add(&self.attempt);
+        let node = self.created(node);
         match listed {
             Ok(children) if children.iter().any(|c| c == node.name()) => Ok((node, children)),
             _ => Ok((node, self.session.list(&self.directory, self.lane()).await?)),
@@ -102,14 +162,14 @@ impl Acquire {
     }
 }
 
-/// Same as [`Acquire::enter`], with the nodes of all attempts of a session or none. Makes also the
-/// directories that are missing: containers, which the server deletes when they have become empty.
+/// Creates the nodes of all attempts of a session with one transaction, or none, and lists their
+/// directories. Makes also the directories that are missing: containers, which the server deletes
+/// when they have become empty.
 pub(crate) async fn enter_all<'a>(
     all: &[&'a Acquire],
     lane: Lane,
+    mut missing: Missing,
 ) -> Result<Vec<(&'a Node, Vec<String>)>> {
-    let Some(Acquire { session, .. }) = all.first() else { return Ok(Vec::new()) };
-    let mut missing = Missing::default();
     loop {
         let (created, lists) = create_all(all, lane, &missing).await?;
         let not_found = all.iter().zip(&lists);
@@ -118,16 +178,10 @@ pub(crate) async fn enter_all<'a>(
         let nodes = match created {
             Ok(created) => nodes_of_all(all, created).await?,
             Err(error) if missing.learn(&error, not_found) => continue,
-            Err(error) => {
-                let error = ZkError::from(error);
-                if error::meaning(&error) == Meaning::Unanswered {
-                    let doubt = |a: &&Acquire| session.doubt(&a.directory, a.attempt.id);
-                    all.iter().for_each(doubt);
-                }
-                session.again("create", error).await?;
-                let Some(nodes) = find_all(all).await? else { continue };
-                nodes
-            }
+            Err(error) => match find_after(all, error.into()).await? {
+                Some(nodes) => nodes,
+                None => continue,
+            },
         };
         let entered = all.iter().zip(nodes).zip(lists);
         let entered = entered.map(|((acquire, node), list)| acquire.entered(node, list));
@@ -135,43 +189,39 @@ pub(crate) async fn enter_all<'a>(
     }
 }
 
-/// Creates all nodes with one request, and lists their directories in the same flight. One node
-/// whose directory is there needs no transaction, whose answer has no stat before ZooKeeper 3.9.
+/// Takes in the attempt that is right before the own one, and how it has ended, if it has: once it
+/// is forgotten, the server would be asked for it.
+fn see_only(ahead: &mut Ahead, before: &Attempt) {
+    let Some(node) = before.node() else { return };
+    ahead.see_only(node.name().to_owned());
+    if let Some(news) = before.news(None).now_or_never() {
+        ahead.learn(node.name(), news);
+    }
+}
+
+/// Creates the directories and all nodes, and lists the nodes' directories in the same flight.
 async fn create_all(all: &[&Acquire], lane: Lane, missing: &Missing) -> Result<Flight> {
     let session = &all[0].session;
     let acls = session.config.access.acls();
     let exchange = &session.begin_in(lane).await?;
-    // Not before it has its slot: a caller that leaves until then has nothing to clean up.
     all.iter().for_each(|acquire| acquire.attempt.ask());
-    let wanted: Vec<_> = all.iter().map(|acquire| acquire.wanted()).collect();
+    let mut multi = exchange.transaction();
+    let mut added = missing.add_to(&mut multi, &CreateMode::Container.with_acls(acls));
     let options = CreateMode::EphemeralSequential.with_acls(acls);
-    let create = match wanted.as_slice() {
-        [(stem, note)] if missing.len() == 0 => {
-            let created = exchange.create(stem, note, &options);
-            Either::Left(created.map(move |created| match created {
-                Ok((stat, sequence)) => Ok(vec![(format!("{stem}{sequence}"), stat)]),
-                Err(source) => Err(MultiWriteError::OperationFailed { index: 0, source }),
-            }))
-        }
-        wanted => {
-            let mut multi = exchange.transaction();
-            let mut added = missing.add_to(&mut multi, &CreateMode::Container.with_acls(acls));
-            for (stem, note) in wanted {
-                added = added.and_then(|()| multi.add_create(stem, note, &options));
-            }
-            added.map_err(|error| error::write_failed("create", error))?;
-            let node = |result| match result {
-                MultiWriteResult::Create { path, stat } => Some((path, stat)),
-                _ => None,
-            };
-            let nodes = move |results: Vec<_>| {
-                results.into_iter().skip(missing.len()).filter_map(node).collect::<Vec<_>>()
-            };
-            Either::Right(exchange.commit(multi).map(move |created| created.map(nodes)))
-        }
+    for (stem, note) in all.iter().map(|acquire| acquire.wanted()) {
+        added = added.and_then(|()| multi.add_create(&stem, &note, &options));
+    }
+    added.map_err(|error| error::write_failed("create", error))?;
+    let node = |result| match result {
+        MultiWriteResult::Create { path, stat } => Some((path, stat)),
+        _ => None,
     };
+    let nodes = |results: Vec<_>| {
+        results.into_iter().skip(missing.len()).filter_map(node).collect::<Vec<_>>()
+    };
+    let created = exchange.commit(multi).map(|created| created.map(nodes));
     let lists = all.iter().map(|acquire| exchange.list(&acquire.directory));
-    Ok(tokio::join!(create, join_all(lists)))
+    Ok(tokio::join!(created, join_all(lists)))
 }
 
 /// Returns the nodes that one transaction has created. The stat of one holds for all. Servers
@@ -185,6 +235,17 @@ async fn nodes_of_all(all: &[&Acquire], created: Vec<(String, Stat)>) -> Result<
     };
     let nodes = all.iter().zip(created);
     nodes.map(|(acquire, (path, _))| acquire.node_of(path, &stat)?.ok_or_else(vanished)).collect()
+}
+
+/// Returns after a pause if a creation that failed is to be repeated, and with the nodes that it may
+/// have left.
+async fn find_after(all: &[&Acquire], error: ZkError) -> Result<Option<Vec<Node>>> {
+    let session = &all[0].session;
+    if error::meaning(&error) == Meaning::Unanswered {
+        all.iter().for_each(|acquire| session.doubt(&acquire.directory, acquire.attempt.id));
+    }
+    session.again("create", error).await?;
+    find_all(all).await
 }
 
 /// Finds the nodes that an unanswered creation may have left: all or none, unless one was deleted
@@ -207,7 +268,7 @@ async fn find_all(all: &[&Acquire]) -> Result<Option<Vec<Node>>> {
 /// The server deletes an empty container only if it has had a child. An attempt that made the
 /// directory alone, and left before it made its node, would leave the directory for ever.
 #[derive(Debug, Default)]
-struct Missing(BTreeSet<String>);
+pub(crate) struct Missing(BTreeSet<String>);
 
 impl Missing {
     fn len(&self) -> usize {

@@ -9,11 +9,13 @@ use crate::{
 
 /// An attempt's view of the entries before it. Entries only ever leave, so an old view may
 /// delay the attempt but never admits it wrongly.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ahead {
     mine: Kind,
     names: Vec<String>,
     kinds: Vec<Kind>,
+    /// Whether there may be entries before the first of `names`.
+    partial: bool,
     followed: bool,
     /// The entry that shares the lock by now, which its name does not tell.
     shared: Option<String>,
@@ -35,6 +37,8 @@ pub(crate) enum Duty {
     AfterAdmission(usize),
     /// It is the first waiter, and any departure before it may give it enough permits.
     AfterAny,
+    /// The one entry that it knew is gone, and others may be before it: it looks at the directory.
+    Look,
 }
 
 /// The next step of a waiter.
@@ -49,7 +53,15 @@ impl Ahead {
     /// No entry is known so far.
     pub(crate) fn new(mine: Kind) -> Self {
         let (names, kinds) = (Vec::new(), Vec::new());
-        Self { mine, names, kinds, followed: false, shared: None, admitted: None }
+        Self { mine, names, kinds, partial: false, followed: false, shared: None, admitted: None }
+    }
+
+    /// Takes in the only known entry, which is exclusive like the own one, and right before it. The
+    /// own one may enter once that one has held the lock and passed it on, since nothing else was
+    /// before it then. If it ends in another way, others may still be before the two.
+    pub(crate) fn see_only(&mut self, before: String) {
+        self.replace(vec![before]);
+        self.partial = true;
     }
 
     /// Takes in the entries of the directory. Returns whether the own entry is there.
@@ -87,10 +99,16 @@ impl Ahead {
         };
         self.kinds = names.iter().map(kind).collect();
         self.names = names;
+        self.partial = false;
     }
 
     pub(crate) fn names(&self) -> &[String] {
         &self.names
+    }
+
+    /// How many entries are before the own one, if that is known.
+    pub(crate) fn place(&self) -> Option<usize> {
+        (!self.partial).then_some(self.names.len())
     }
 
     /// Whether an entry stood behind the own one when the directory was seen.
@@ -108,6 +126,9 @@ impl Ahead {
     }
 
     pub(crate) fn duty(&self) -> Duty {
+        if self.partial && self.names.is_empty() {
+            return Duty::Look;
+        }
         // An entry that excludes mine must go first, and so must all entries that it waits for.
         let last = self.kinds.iter().rposition(|other| excludes(*other, self.mine));
         let rest = &self.kinds[last.map_or(0, |i| i + 1)..];
@@ -121,6 +142,12 @@ impl Ahead {
         }
     }
 
+    /// Whether the end of the entry at this index would admit the own one.
+    pub(crate) fn admits_after(&self, index: usize) -> bool {
+        let rest = [&self.kinds[..index], &self.kinds[index + 1..]].concat();
+        !self.partial && judge(&rest, self.mine) == Verdict::Admitted
+    }
+
     /// Takes in the news of an entry. One that has ended is removed, and with it all entries that
     /// must be gone, too.
     pub(crate) fn learn(&mut self, name: &str, news: News) {
@@ -132,8 +159,10 @@ impl Ahead {
             News::Became(Became::Admitted) => self.admitted = Some(name.to_owned()),
             News::Gone => self.remove(index),
             News::Passed => {
+                let held = child::kind(name);
                 self.remove(index);
-                self.remove_outlasted(child::kind(name), index);
+                self.remove_outlasted(held, index);
+                self.partial &= held != Kind::Exclusive;
             }
         }
     }

@@ -21,7 +21,7 @@ use std::{
 };
 
 use lock_core::{
-    Clock, Instant, Result,
+    Clock, Instant, Kind, LockName, Result,
     deadline::jitter,
     keep::{leftovers::Leftovers, poison::lock},
 };
@@ -61,6 +61,8 @@ pub(crate) struct Session {
     newest: tokio::sync::Mutex<Newest>,
     lanes: Lanes,
     attempts: Mutex<HashMap<Uuid, Arc<Attempt>>>,
+    /// The exclusive attempt of each name whose node was made last.
+    last: Mutex<HashMap<LockName, Arc<Attempt>>>,
     /// When the connection broke last, as far as is known.
     broken: Mutex<Instant>,
     /// Nodes that are still to be removed.
@@ -96,6 +98,7 @@ impl Session {
             deadline: Arc::new(Deadline::new(ttl, tick, sent)),
             lanes: Lanes::new(),
             attempts: Mutex::default(),
+            last: Mutex::default(),
             broken: Mutex::default(),
             left: Arc::new(Leftovers::new(again, again)),
             watches: Arc::new(Watches::new(client.path())),
@@ -149,9 +152,32 @@ impl Session {
     /// Forgets an attempt whose node is gone.
     pub(crate) fn forget(&self, attempt: Uuid) {
         let mut attempts = lock(&self.attempts);
-        attempts.remove(&attempt);
+        let forgotten = attempts.remove(&attempt);
         if attempts.is_empty() {
             self.deadline.set_used(false);
+        }
+        drop(attempts);
+        let Some(Attempt { request, .. }) = forgotten.as_deref() else { return };
+        let mut last = lock(&self.last);
+        if last.get(&request.name).is_some_and(|last| last.id == attempt) {
+            last.remove(&request.name);
+        }
+    }
+
+    /// Returns the exclusive attempt of a name whose node was made last in this session, as far as
+    /// is known, unless it is forgotten.
+    pub(crate) fn last(&self, name: &LockName) -> Option<Arc<Attempt>> {
+        lock(&self.last).get(name).cloned()
+    }
+
+    /// Takes in an attempt whose node is known by now.
+    pub(crate) fn entered(&self, attempt: &Arc<Attempt>) {
+        self.unwatched.add(attempt);
+        let token = |attempt: &Attempt| attempt.node().map(|node| node.token);
+        let (name, mut last) = (&attempt.request.name, lock(&self.last));
+        let is_last = last.get(name).is_none_or(|last| token(last) < token(attempt));
+        if attempt.request.kind == Kind::Exclusive && is_last {
+            last.insert(name.clone(), attempt.clone());
         }
     }
 
