@@ -194,5 +194,8 @@ fn excludes(other: Kind, mine: Kind) -> bool {
 }
 
 #[cfg(test)]
+#[path = "partial_tests.rs"]
+mod partial_tests;
+#[cfg(test)]
 #[path = "view_tests.rs"]
 mod tests;
