@@ -158,9 +158,9 @@
 //! Behind another client, a waiter watches the node that it waits for, and its own, unless a list
 //! will show that. A release wakes the waiters that can enter, and no others, with two exceptions: a
 //! writer behind several readers follows the last of them and looks again when that one is gone, and
-//! the first waiter for permits also sees each arrival. Where a session has more than 52 KiB of paths of its own nodes (about 450 locks), or
-//! 44 KiB of nodes that its waiters follow, or 16 KiB that its observers follow, it asks for the
-//! others once a second.
+//! the first waiter for permits also sees each arrival. Where a session has more than 52 KiB of
+//! paths of its own nodes (about 450 locks), or 44 KiB of nodes that its waiters follow, or 16 KiB
+//! that its observers follow, it asks for the others once a second.
 //!
 //! A try that comes at the same moment as another acquire may leave a node for one round trip, and
 //! then two tries at the same moment may both find the lock busy. A set creates all of its nodes in

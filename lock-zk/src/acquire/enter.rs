@@ -23,7 +23,7 @@ use crate::{
 
 /// The answers to one flight: the paths and stats of the nodes, or why there are none; and the
 /// directories' children.
-type Flight = (Result<Vec<(String, Stat)>, MultiWriteError>, Vec<Answer<Vec<String>>>);
+pub(crate) type Flight = (Result<Vec<(String, Stat)>, MultiWriteError>, Vec<Answer<Vec<String>>>);
 
 impl Acquire {
     /// Creates the node and lists the queue in one flight, for `ahead`. The server keeps the order
@@ -35,46 +35,35 @@ impl Acquire {
     pub(crate) async fn enter(&self, ahead: &mut Ahead) -> Result<(&Node, bool)> {
         let (session, (stem, note)) = (&self.session, self.wanted());
         let options = CreateMode::EphemeralSequential.with_acls(session.config.access.acls());
-        let (node, last, listed) = loop {
-            let exchange = session.begin_in(self.lane()).await?;
-            // Not before it has its slot: a caller that leaves until then has nothing to clean up.
-            self.attempt.ask();
-            let (created, last) = (exchange.create(&stem, &note, &options), self.last());
-            let list = last.is_none().then(|| exchange.list(&self.directory));
-            let (created, listed) = tokio::join!(created, OptionFuture::from(list));
-            drop(exchange);
-            // Boxed, since these are rare, but this future has room for all that it may do.
-            match created {
-                Ok((stat, sequence)) => {
-                    let node = self.node_of(format!("{stem}{sequence}"), &stat)?;
-                    break (node.ok_or_else(vanished)?, last, listed);
+        let exchange = session.begin_in(self.lane()).await?;
+        // Not before it has its slot: a caller that leaves until then has nothing to clean up.
+        self.attempt.ask();
+        let (created, last) = (exchange.create(&stem, &note, &options), self.last());
+        let list = last.is_none().then(|| exchange.list(&self.directory));
+        let (created, listed) = tokio::join!(created, OptionFuture::from(list));
+        drop(exchange);
+        // Without a list the directory counts as missing, if its absence made the creation fail.
+        let listed = listed.unwrap_or(Err(ZkError::NoNode));
+        let (node, children) = match created {
+            Ok((stat, sequence)) => {
+                let node = self.node_of(format!("{stem}{sequence}"), &stat)?;
+                let node = node.ok_or_else(vanished)?;
+                // By now it may be another one, whose creation was answered just before.
+                let others = last.map(|last| [Some(last), self.last()]);
+                let is_right_before = |other: &Arc<Attempt>| other.is_right_before(&node);
+                if let Some(before) = others.into_iter().flatten().flatten().find(is_right_before) {
+                    see_only(ahead, &before);
+                    return Ok((self.created(node), true));
                 }
-                Err(ZkError::NoNode) => {
-                    let missing = Missing(BTreeSet::from([self.directory.clone()]));
-                    let entered = Box::pin(enter_all(&[self], self.lane(), missing)).await?;
-                    let (node, children) = entered.into_iter().next().ok_or_else(vanished)?;
-                    return Ok((node, ahead.see(children, node.name(), node.sequence)));
-                }
-                Err(error) => {
-                    let found = Box::pin(find_after(&[self], error)).await?;
-                    if let Some(node) = found.and_then(|nodes| nodes.into_iter().next()) {
-                        break (node, None, None);
-                    }
-                }
+                self.entered(node, listed).await?
             }
-        };
-        // The last one may be another one by now.
-        let mut before = [last, self.last()].into_iter().flatten();
-        let node = self.created(node);
-        let is_right_before =
-            |other: &Arc<Attempt>| other.node().is_some_and(|other| node.is_right_behind(other));
-        if let Some(before) = before.find(is_right_before).filter(|_| listed.is_none()) {
-            see_only(ahead, &before);
-            return Ok((node, true));
-        }
-        let children = match listed {
-            Some(Ok(children)) if children.iter().any(|child| child == node.name()) => children,
-            _ => session.list(&self.directory, self.lane()).await?,
+            Err(source) => {
+                let failed = Err(MultiWriteError::OperationFailed { index: 0, source });
+                let flight = (failed, vec![listed]);
+                // Boxed, since it is rare, and this future would have room for it.
+                let entered = Box::pin(enter_all(&[self], self.lane(), Some(flight))).await?;
+                entered.into_iter().next().ok_or_else(vanished)?
+            }
         };
         Ok((node, ahead.see(children, node.name(), node.sequence)))
     }
@@ -115,18 +104,19 @@ impl Acquire {
 
     /// Refuses a node whose number is one of the last, and tells early that they come to an end.
     fn check_sequence(&self, sequence: i32) -> Result<()> {
-        let directory = format!("{}{}", self.session.config.chroot, self.directory);
+        let directory = || format!("{}{}", self.session.config.chroot, self.directory);
         if child::is_used_up(sequence) {
             let why = format!(
-                "{directory} has had 2^31 entries, nearly, and the server counts no further: leave \
+                "{} has had 2^31 entries, nearly, and the server counts no further: leave \
                  the name alone until the server has deleted the empty directory, which takes a \
-                 minute or two, or delete it"
+                 minute or two, or delete it",
+                directory()
             );
             return Err(rejected(STORE, "acquire", Effect::None, why));
         }
         if let Some(left) = child::left_to_tell(sequence) {
             tracing::warn!(
-                target: "distlock", directory, left,
+                target: "distlock", directory = directory(), left,
                 "after so many more entries this directory must be deleted: leave the name alone \
                  until the server does it, or do it yourself"
             );
@@ -152,7 +142,7 @@ impl Acquire {
     async fn entered(
         &self,
         node: Node,
-        listed: Result<Vec<String>, ZkError>,
+        listed: Answer<Vec<String>>,
     ) -> Result<(&Node, Vec<String>)> {
         let node = self.created(node);
         match listed {
@@ -164,24 +154,34 @@ impl Acquire {
 
 /// Creates the nodes of all attempts of a session with one transaction, or none, and lists their
 /// directories. Makes also the directories that are missing: containers, which the server deletes
-/// when they have become empty.
+/// when they have become empty. A first flight may have failed already.
 pub(crate) async fn enter_all<'a>(
     all: &[&'a Acquire],
     lane: Lane,
-    mut missing: Missing,
+    mut first: Option<Flight>,
 ) -> Result<Vec<(&'a Node, Vec<String>)>> {
+    let (session, mut missing) = (&all[0].session, Missing::default());
     loop {
-        let (created, lists) = create_all(all, lane, &missing).await?;
+        let (created, lists) = match first.take() {
+            Some(flight) => flight,
+            None => create_all(all, lane, &missing).await?,
+        };
         let not_found = all.iter().zip(&lists);
         let not_found = not_found.filter(|(_, list)| matches!(list, Err(ZkError::NoNode)));
         let not_found = not_found.map(|(acquire, _)| acquire.directory.as_str());
         let nodes = match created {
             Ok(created) => nodes_of_all(all, created).await?,
             Err(error) if missing.learn(&error, not_found) => continue,
-            Err(error) => match find_after(all, error.into()).await? {
-                Some(nodes) => nodes,
-                None => continue,
-            },
+            Err(error) => {
+                let error = ZkError::from(error);
+                if error::meaning(&error) == Meaning::Unanswered {
+                    let doubt = |a: &&Acquire| session.doubt(&a.directory, a.attempt.id);
+                    all.iter().for_each(doubt);
+                }
+                session.again("create", error).await?;
+                let Some(nodes) = find_all(all).await? else { continue };
+                nodes
+            }
         };
         let entered = all.iter().zip(nodes).zip(lists);
         let entered = entered.map(|((acquire, node), list)| acquire.entered(node, list));
@@ -237,17 +237,6 @@ async fn nodes_of_all(all: &[&Acquire], created: Vec<(String, Stat)>) -> Result<
     nodes.map(|(acquire, (path, _))| acquire.node_of(path, &stat)?.ok_or_else(vanished)).collect()
 }
 
-/// Returns after a pause if a creation that failed is to be repeated, and with the nodes that it may
-/// have left.
-async fn find_after(all: &[&Acquire], error: ZkError) -> Result<Option<Vec<Node>>> {
-    let session = &all[0].session;
-    if error::meaning(&error) == Meaning::Unanswered {
-        all.iter().for_each(|acquire| session.doubt(&acquire.directory, acquire.attempt.id));
-    }
-    session.again("create", error).await?;
-    find_all(all).await
-}
-
 /// Finds the nodes that an unanswered creation may have left: all or none, unless one was deleted
 /// since.
 async fn find_all(all: &[&Acquire]) -> Result<Option<Vec<Node>>> {
@@ -268,7 +257,7 @@ async fn find_all(all: &[&Acquire]) -> Result<Option<Vec<Node>>> {
 /// The server deletes an empty container only if it has had a child. An attempt that made the
 /// directory alone, and left before it made its node, would leave the directory for ever.
 #[derive(Debug, Default)]
-pub(crate) struct Missing(BTreeSet<String>);
+struct Missing(BTreeSet<String>);
 
 impl Missing {
     fn len(&self) -> usize {

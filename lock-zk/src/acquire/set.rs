@@ -6,10 +6,7 @@ use futures_util::future::{join_all, try_join_all};
 use lock_core::{Error, Lease, Result, keep::errors::unsupported};
 
 use crate::{
-    acquire::{
-        Acquire, attend,
-        enter::{Missing, enter_all},
-    },
+    acquire::{Acquire, attend, enter::enter_all},
     error::{STORE, vanished},
     queue::view::Ahead,
     session::attempt::Node,
@@ -58,7 +55,7 @@ impl AcquireSet {
         self.check_size()?;
         try_join_all(self.0.iter().map(Acquire::look)).await?;
         let all: Vec<_> = self.0.iter().collect();
-        let entered = enter_all(&all, Lane::Try, Missing::default()).await?;
+        let entered = enter_all(&all, Lane::Try, None).await?;
         let (nodes, lists): (Vec<_>, Vec<_>) = entered.into_iter().unzip();
         let checks = self.0.iter().zip(&nodes).zip(lists);
         let checks = checks.map(|((acquire, node), list)| acquire.check_place(node, list));

@@ -187,6 +187,11 @@ impl Attempt {
         self.node.get()
     }
 
+    /// Whether this node is known to stand right behind the attempt's.
+    pub(crate) fn is_right_before(&self, node: &Node) -> bool {
+        self.node().is_some_and(|own| node.is_right_behind(own))
+    }
+
     /// Records the confirmed node; the first one counts.
     pub(crate) fn created(&self, node: Node) -> &Node {
         self.node.get_or_init(|| node)
