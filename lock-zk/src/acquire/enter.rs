@@ -193,7 +193,7 @@ pub(crate) async fn enter_all<'a>(
 /// is forgotten, the server would be asked for it.
 fn see_only(ahead: &mut Ahead, before: &Attempt) {
     let Some(node) = before.node() else { return };
-    ahead.see_only(node.name().to_owned());
+    ahead.see_only(node.name());
     if let Some(news) = before.news(None).now_or_never() {
         ahead.learn(node.name(), news);
     }

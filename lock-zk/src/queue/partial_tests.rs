@@ -65,7 +65,7 @@ impl Entry {
 /// The rule, or one with a gap.
 #[derive(Clone, Copy)]
 struct Rule {
-    /// Whether a view of one entry counts as partial.
+    /// Whether a view of one entry knows that it is not complete.
     completeness: bool,
     is_right_behind: fn(&Node, &Node) -> bool,
 }
@@ -138,8 +138,10 @@ impl World {
             both && other.own.is_some() && (rule.is_right_behind)(&entry.node(), &other.node())
         });
         let mut ahead = Ahead::new(kind);
-        let before = before.map(|before| ahead.see_only(before.name.clone()));
-        ahead.partial &= rule.completeness;
+        let before = before.map(|before| match rule.completeness {
+            true => ahead.see_only(&before.name),
+            false => ahead.replace(vec![before.name.clone()]),
+        });
         entry.own = own.then_some((Stage::Waits, ahead));
         self.entries.push(entry);
         if own && before.is_none() {
@@ -161,16 +163,11 @@ impl World {
     fn judge(&mut self, i: usize) -> bool {
         let Some((_, ahead)) = &self.entries[i].own else { return true };
         let mut ahead = ahead.clone();
-        let index = match ahead.duty() {
-            Duty::Hold => return self.admit(i),
-            Duty::After(index) => index,
-            _ => {
-                self.list(i);
-                return true;
-            }
-        };
+        let Duty::After(index) = ahead.duty() else { return self.admit(i) };
         let followed = ahead.names()[index].clone();
         let Some(other) = self.entries.iter().find(|entry| entry.name == followed) else {
+            // All that are unknown.
+            self.list(i);
             return true;
         };
         let news = match other.stage() {
@@ -217,7 +214,7 @@ fn explore(rule: &Rule, first: i32, most: usize, kinds: &[Kind]) -> Result<usize
     let (mut seen, mut partial) = (HashSet::new(), 0);
     while let Some((world, steps)) = queue.pop_front() {
         let mut own = world.entries.iter().filter_map(|entry| entry.own.as_ref());
-        partial += usize::from(own.any(|(_, ahead)| ahead.partial));
+        partial += usize::from(own.any(|(_, ahead)| ahead.place().is_none()));
         for step in world.steps(most, kinds) {
             let (mut next, steps) = (world.clone(), [&steps[..], &[step]].concat());
             if !next.take(step, rule) {

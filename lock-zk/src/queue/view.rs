@@ -7,6 +7,10 @@ use crate::{
     session::attempt::News,
 };
 
+/// Stands for all entries that may be before the only known one. It counts as exclusive, and nothing
+/// tells of its end: only a list, or a holder behind it that has passed the lock on.
+pub(crate) const UNKNOWN: &str = "";
+
 /// An attempt's view of the entries before it. Entries only ever leave, so an old view may
 /// delay the attempt but never admits it wrongly.
 #[derive(Clone, Debug)]
@@ -14,8 +18,6 @@ pub(crate) struct Ahead {
     mine: Kind,
     names: Vec<String>,
     kinds: Vec<Kind>,
-    /// Whether there may be entries before the first of `names`.
-    partial: bool,
     followed: bool,
     /// The entry that shares the lock by now, which its name does not tell.
     shared: Option<String>,
@@ -37,8 +39,6 @@ pub(crate) enum Duty {
     AfterAdmission(usize),
     /// It is the first waiter, and any departure before it may give it enough permits.
     AfterAny,
-    /// The one entry that it knew is gone, and others may be before it: it looks at the directory.
-    Look,
 }
 
 /// The next step of a waiter.
@@ -53,15 +53,14 @@ impl Ahead {
     /// No entry is known so far.
     pub(crate) fn new(mine: Kind) -> Self {
         let (names, kinds) = (Vec::new(), Vec::new());
-        Self { mine, names, kinds, partial: false, followed: false, shared: None, admitted: None }
+        Self { mine, names, kinds, followed: false, shared: None, admitted: None }
     }
 
     /// Takes in the only known entry, which is exclusive like the own one, and right before it. The
     /// own one may enter once that one has held the lock and passed it on, since nothing else was
     /// before it then. If it ends in another way, others may still be before the two.
-    pub(crate) fn see_only(&mut self, before: String) {
-        self.replace(vec![before]);
-        self.partial = true;
+    pub(crate) fn see_only(&mut self, before: &str) {
+        self.replace(vec![UNKNOWN.to_owned(), before.to_owned()]);
     }
 
     /// Takes in the entries of the directory. Returns whether the own entry is there.
@@ -99,7 +98,6 @@ impl Ahead {
         };
         self.kinds = names.iter().map(kind).collect();
         self.names = names;
-        self.partial = false;
     }
 
     pub(crate) fn names(&self) -> &[String] {
@@ -108,7 +106,8 @@ impl Ahead {
 
     /// How many entries are before the own one, if that is known.
     pub(crate) fn place(&self) -> Option<usize> {
-        (!self.partial).then_some(self.names.len())
+        let is_known = self.names.first().is_none_or(|first| first != UNKNOWN);
+        is_known.then_some(self.names.len())
     }
 
     /// Whether an entry stood behind the own one when the directory was seen.
@@ -126,9 +125,6 @@ impl Ahead {
     }
 
     pub(crate) fn duty(&self) -> Duty {
-        if self.partial && self.names.is_empty() {
-            return Duty::Look;
-        }
         // An entry that excludes mine must go first, and so must all entries that it waits for.
         let last = self.kinds.iter().rposition(|other| excludes(*other, self.mine));
         let rest = &self.kinds[last.map_or(0, |i| i + 1)..];
@@ -145,7 +141,7 @@ impl Ahead {
     /// Whether the end of the entry at this index would admit the own one.
     pub(crate) fn admits_after(&self, index: usize) -> bool {
         let rest = [&self.kinds[..index], &self.kinds[index + 1..]].concat();
-        !self.partial && judge(&rest, self.mine) == Verdict::Admitted
+        judge(&rest, self.mine) == Verdict::Admitted
     }
 
     /// Takes in the news of an entry. One that has ended is removed, and with it all entries that
@@ -159,10 +155,8 @@ impl Ahead {
             News::Became(Became::Admitted) => self.admitted = Some(name.to_owned()),
             News::Gone => self.remove(index),
             News::Passed => {
-                let held = child::kind(name);
                 self.remove(index);
-                self.remove_outlasted(held, index);
-                self.partial &= held != Kind::Exclusive;
+                self.remove_outlasted(child::kind(name), index);
             }
         }
     }

@@ -17,7 +17,7 @@ use crate::{
     acquire::Acquire,
     error::vanished,
     layout::note::{Became, Note},
-    queue::view::{Ahead, Duty, Next},
+    queue::view::{Ahead, Duty, Next, UNKNOWN},
     session::attempt::News,
     wire::{
         requests::Exchange,
@@ -32,7 +32,6 @@ impl Acquire {
         let step = async {
             match duty {
                 Duty::Hold => Ok(Next::Judge),
-                Duty::Look => Ok(Next::Look),
                 Duty::After(index) => self.follow(ahead, index, shared).await,
                 Duty::AfterAdmission(index) => {
                     self.follow(ahead, index, Some(Became::Admitted)).await
@@ -60,6 +59,9 @@ impl Acquire {
         wanted: Option<Became>,
     ) -> Result<Next> {
         let name = ahead.names()[index].clone();
+        if name == UNKNOWN {
+            return Ok(Next::Look);
+        }
         let path = format!("{}/{name}", self.directory);
         let local = self.session.own_attempt(&name);
         if local.is_none() && ahead.admits_after(index) {
