@@ -7,10 +7,7 @@ use futures_util::{
     future::{OptionFuture, join_all, try_join_all},
 };
 use lock_core::{Effect, Kind, Result, Wait, keep::errors::rejected};
-use zookeeper_client::{
-    CreateMode, CreateOptions, Error as ZkError, MultiWriteError, MultiWriteResult, MultiWriter,
-    Stat,
-};
+use zookeeper_client::{CreateMode, Error as ZkError, MultiWriteError, MultiWriteResult, Stat};
 
 use crate::{
     acquire::Acquire,
@@ -206,7 +203,9 @@ async fn create_all(all: &[&Acquire], lane: Lane, missing: &Missing) -> Result<F
     let exchange = &session.begin_in(lane).await?;
     all.iter().for_each(|acquire| acquire.attempt.ask());
     let mut multi = exchange.transaction();
-    let mut added = missing.add_to(&mut multi, &CreateMode::Container.with_acls(acls));
+    let container = CreateMode::Container.with_acls(acls);
+    let mut directories = missing.0.iter();
+    let mut added = directories.try_for_each(|path| multi.add_create(path, b"", &container));
     let options = CreateMode::EphemeralSequential.with_acls(acls);
     for (stem, note) in all.iter().map(|acquire| acquire.wanted()) {
         added = added.and_then(|()| multi.add_create(&stem, &note, &options));
@@ -217,7 +216,7 @@ async fn create_all(all: &[&Acquire], lane: Lane, missing: &Missing) -> Result<F
         _ => None,
     };
     let nodes = |results: Vec<_>| {
-        results.into_iter().skip(missing.len()).filter_map(node).collect::<Vec<_>>()
+        results.into_iter().skip(missing.0.len()).filter_map(node).collect::<Vec<_>>()
     };
     let created = exchange.commit(multi).map(|created| created.map(nodes));
     let lists = all.iter().map(|acquire| exchange.list(&acquire.directory));
@@ -260,19 +259,6 @@ async fn find_all(all: &[&Acquire]) -> Result<Option<Vec<Node>>> {
 struct Missing(BTreeSet<String>);
 
 impl Missing {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Adds their creations to an empty transaction.
-    fn add_to(
-        &self,
-        multi: &mut MultiWriter<'_>,
-        options: &CreateOptions<'_>,
-    ) -> Result<(), ZkError> {
-        self.0.iter().try_for_each(|directory| multi.add_create(directory, b"", options))
-    }
-
     /// Learns from the refusal of a transaction that made nodes after these directories, and from
     /// the look of the same flight: it did not find these directories of the nodes. Returns whether
     /// the transaction may succeed now.

@@ -77,21 +77,13 @@ pub(crate) struct Exchange {
 pub(crate) type Answer<T> = Result<T, ZkError>;
 
 impl Exchange {
+    // No async functions: they would keep the reply's future twice.
     fn read<T>(&self, reply: impl Future<Output = Answer<T>>) -> impl Future<Output = Answer<T>> {
-        self.count(reply, false)
+        reply.inspect(move |reply| self.hear(reply.as_ref().err(), false))
     }
 
     fn write<T>(&self, reply: impl Future<Output = Answer<T>>) -> impl Future<Output = Answer<T>> {
-        self.count(reply, true)
-    }
-
-    // No async function: it would keep the reply's future twice.
-    fn count<T>(
-        &self,
-        reply: impl Future<Output = Answer<T>>,
-        writes: bool,
-    ) -> impl Future<Output = Answer<T>> {
-        reply.inspect(move |reply| self.hear(reply.as_ref().err(), writes))
+        reply.inspect(move |reply| self.hear(reply.as_ref().err(), true))
     }
 
     fn hear(&self, failure: Option<&ZkError>, writes: bool) {
