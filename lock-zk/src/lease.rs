@@ -70,7 +70,7 @@ impl ZkLease {
     async fn let_the_holder_stop(&self) {
         if let Some(LossReason::TermOver | LossReason::Expired) = self.validity.loss() {
             let end = self.validity.until() + margin(self.session.ttl());
-            Clock::Boot.sleep_until(end).await;
+            Box::pin(Clock::Boot.sleep_until(end)).await;
         }
     }
 

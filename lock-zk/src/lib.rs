@@ -150,13 +150,17 @@
 //!
 //! Create and list are one flight (on Linux, where TCP_NODELAY can be set from outside the client
 //! crate), and a release is a delete: three requests, of any kind of lock. Within a process a
-//! release passes the lock on before the server has confirmed the deletion. Behind another client,
-//! a waiter watches the node that it waits for, and its own. A release wakes the waiters that can
-//! enter, and no others, with two exceptions: a writer behind several readers follows the last of
-//! them and looks again when that one is gone, and the first waiter for permits also sees each
-//! arrival. Where a session has more than 52 KiB of paths of its own nodes (about 450 locks), or
-//! 44 KiB of nodes that its waiters follow, or 16 KiB that its observers follow, it asks for the
-//! others once a second.
+//! release passes the lock on before the server has confirmed the deletion, and an exclusive
+//! attempt right behind another one of its session lists nothing: it enters if that one held the
+//! lock and passed it on. Otherwise it lists; until then its place is not known, and there is no
+//! event `queued`. That nothing is in between follows from the two sequences, unless the directory
+//! was deleted and made anew since; then there were more transactions than their tokens are apart.
+//! Behind another client, a waiter watches the node that it waits for, and its own, unless a list
+//! will show that. A release wakes the waiters that can enter, and no others, with two exceptions: a
+//! writer behind several readers follows the last of them and looks again when that one is gone, and
+//! the first waiter for permits also sees each arrival. Where a session has more than 52 KiB of
+//! paths of its own nodes (about 450 locks), or 44 KiB of nodes that its waiters follow, or 16 KiB
+//! that its observers follow, it asks for the others once a second.
 //!
 //! A try that comes at the same moment as another acquire may leave a node for one round trip, and
 //! then two tries at the same moment may both find the lock busy. A set creates all of its nodes in

@@ -241,7 +241,7 @@ impl DistributedLock for ZkLock {
         match acquire.run().await {
             Err(_) if acquire.may_begin_again() => {
                 let session = self.session(acquire.attempt.request.ttl, &attempt).await?;
-                acquire.again(session).run().await
+                Box::pin(acquire.again(session).run()).await
             }
             result => result,
         }

@@ -6,7 +6,8 @@
 //! line_up    a try looks first, and is refused where it would have to wait
 //!            enter; wait for what `duty` says, and list again after Look; at Hold: hold
 //!
-//! enter      create the node and list the directory, in one flight
+//! enter      create the node and list the directory, in one flight; no list behind `last`, the
+//!            newest exclusive attempt of this session, if the node is right behind that one's
 //!              no directory           enter_all makes it and the node with one transaction
 //!              no answer              find: list behind a sync, which overtakes no earlier create
 //!                the node is there      it is the attempt's
@@ -40,6 +41,7 @@ pub(crate) mod set;
 
 use std::{
     ops::ControlFlow::{Break, Continue},
+    pin::pin,
     sync::Arc,
 };
 
@@ -102,9 +104,10 @@ impl Acquire {
     /// Waits for the lock. If it fails, the attempt leaves nothing in the store.
     pub(crate) async fn run(&self) -> Result<Box<dyn Lease>> {
         self.session.add(&self.attempt);
-        let result = attend(&self.session, &self.caller, self.line_up()).await;
+        // Pinned here: `attend` would keep it twice.
+        let result = attend(&self.session, &self.caller, pin!(self.line_up())).await;
         if result.is_err() {
-            self.leave().await;
+            Box::pin(self.leave()).await;
         }
         result
     }
@@ -138,13 +141,13 @@ impl Acquire {
 
     async fn line_up(&self) -> Result<Box<dyn Lease>> {
         let mut ahead = match self.attempt.request.wait {
-            Wait::Try => self.look().await?,
+            Wait::Try => Box::pin(self.look()).await?,
             _ => Ahead::new(self.attempt.request.kind),
         };
-        let (node, mut children) = self.enter().await?;
+        let (node, mut is_there) = self.enter(&mut ahead).await?;
         let mut waited = false;
         loop {
-            if !ahead.see(children, node.name(), node.sequence) {
+            if !is_there {
                 return Err(vanished());
             }
             match self.attempt.request.wait {
@@ -160,13 +163,14 @@ impl Acquire {
                     return Ok(lease);
                 }
                 if !std::mem::replace(&mut waited, true) {
-                    self.caller.queued(&self.attempt.request.name, Some(ahead.names().len()));
+                    self.caller.queued(&self.attempt.request.name, ahead.place());
                 }
                 if let Next::Look = self.wait(&mut ahead, duty).await? {
                     break;
                 }
             }
-            children = self.session.list(&self.directory, self.lane()).await?;
+            let children = self.session.list(&self.directory, self.lane()).await?;
+            is_there = ahead.see(children, node.name(), node.sequence);
         }
     }
 
@@ -203,7 +207,8 @@ impl Acquire {
                 Duty::After(0) if self.attempt.request.kind == Kind::Shared => {
                     let first = ahead.names()[0].clone();
                     let path = format!("{}/{first}", self.directory);
-                    let data = self.session.data(&path, self.lane()).await?.unwrap_or_default();
+                    let read = Box::pin(self.session.data(&path, self.lane())).await?;
+                    let data = read.unwrap_or_default();
                     if Note::became(&data) != Some(Became::Shared) {
                         return Err(self.contended());
                     }
@@ -251,8 +256,8 @@ impl Acquire {
             if let Some(until) = granted() {
                 break until;
             }
-            if self.is_there(node).await? && granted().is_none() {
-                Clock::Boot.sleep(deadline.pace()).await;
+            if Box::pin(self.is_there(node)).await? && granted().is_none() {
+                Box::pin(Clock::Boot.sleep(deadline.pace())).await;
             }
         };
         let term_end = safe_until(Clock::Boot.now(), self.session.ttl());

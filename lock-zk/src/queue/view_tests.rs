@@ -100,6 +100,7 @@ fn a_departure_wakes_each_entry_that_it_admits() {
                 Duty::AfterAdmission(index) => gone == index || without(index + 1) == Duty::Hold,
                 Duty::Hold => false,
             };
+            assert_eq!(last_of(&queue).admits_after(gone), without(queue.len()) == Duty::Hold);
             assert!(woken || !admitted, "{kinds:?} without {gone}: {duty:?}");
         }
     }
@@ -152,6 +153,21 @@ fn a_release_in_this_process_tells_more_than_a_deletion() {
 fn a_reader_that_left_does_not_hide_a_downgraded_writer() {
     let (_, then) = duties(&[X, S, X], 1, News::Passed);
     assert_eq!(then, Duty::After(0));
+}
+
+#[test]
+fn a_view_of_one_entry_says_hold_if_that_one_passed_alone() {
+    let queue = queue(&[X, X]);
+    for (news, duty) in [(News::Passed, Duty::Hold), (News::Gone, Duty::After(0))] {
+        let mut ahead = Ahead::new(X);
+        ahead.see_only(&queue[0]);
+        assert_eq!((ahead.duty(), ahead.place()), (Duty::After(1), None));
+        assert_eq!((ahead.names()[1].as_str(), ahead.admits_after(1)), (&*queue[0], false));
+        ahead.learn(&queue[0], news);
+        assert_eq!((ahead.duty(), ahead.names().concat()), (duty, UNKNOWN.to_owned()));
+        assert!(ahead.see(queue[1..].to_vec(), &queue[1], 1));
+        assert_eq!((ahead.duty(), ahead.place()), (Duty::Hold, Some(0)));
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::{
     acquire::Acquire,
     error::vanished,
     layout::note::{Became, Note},
-    queue::view::{Ahead, Duty, Next},
+    queue::view::{Ahead, Duty, Next, UNKNOWN},
     session::attempt::News,
     wire::{
         requests::Exchange,
@@ -36,7 +36,7 @@ impl Acquire {
                 Duty::AfterAdmission(index) => {
                     self.follow(ahead, index, Some(Became::Admitted)).await
                 }
-                Duty::AfterAny => self.follow_all(ahead).await,
+                Duty::AfterAny => Box::pin(self.follow_all(ahead)).await,
             }
         };
         tokio::select! {
@@ -50,7 +50,8 @@ impl Acquire {
     ///
     /// If the rest of the view then admits the own entry, that is the grant: lower sequences never
     /// appear later, and the news came over a live session. The own node must be there, too: behind
-    /// another client's entry it is watched, or looked for.
+    /// another client's entry it is watched, or looked for. Where that entry's end does not admit the
+    /// own one, a list follows it, which shows the own node.
     async fn follow(
         &self,
         ahead: &mut Ahead,
@@ -58,9 +59,12 @@ impl Acquire {
         wanted: Option<Became>,
     ) -> Result<Next> {
         let name = ahead.names()[index].clone();
+        if name == UNKNOWN {
+            return Ok(Next::Look);
+        }
         let path = format!("{}/{name}", self.directory);
         let local = self.session.own_attempt(&name);
-        if local.is_none() {
+        if local.is_none() && ahead.admits_after(index) {
             self.session.unwatched.hurry(&self.attempt);
         }
         let news = async {
@@ -96,7 +100,7 @@ impl Acquire {
             if wanted == Some(Became::Admitted) {
                 return Ok(None);
             }
-            let news = self.read(path, wanted).await?;
+            let news = Box::pin(self.read(path, wanted)).await?;
             if news.is_some() {
                 return Ok(news);
             }
@@ -137,7 +141,7 @@ impl Acquire {
                 EventType::NodeDeleted => return Ok(Some(News::Gone)),
                 EventType::NodeDataChanged if wanted.is_some() => {
                     // Most likely it became `wanted`, and then no other watch is needed.
-                    let news = self.read(path, wanted).await?;
+                    let news = Box::pin(self.read(path, wanted)).await?;
                     if news.is_some() {
                         return Ok(news);
                     }

@@ -72,7 +72,8 @@ impl Sessions {
                 wait
             }
         };
-        match wait.outcome().await {
+        // Boxed, since almost every call finds a session.
+        match Box::pin(wait.outcome()).await {
             Some(Ok(session)) if session.ttl() != ttl => Err(other_ttl(ttl, session.ttl())),
             Some(Ok(session)) => Ok(session),
             Some(Err(error)) => Err(again(&error)),
