@@ -66,6 +66,7 @@
 #![cfg_attr(feature = "properties", doc = "[`properties`]: crate::properties")]
 #![cfg_attr(not(feature = "properties"), doc = "[`properties`]: DistributedLock#contract")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(not(test), warn(clippy::large_futures))]
 
 mod api;
 pub mod blocking;
@@ -78,6 +79,7 @@ mod kind;
 mod machine;
 pub mod polling;
 #[cfg(feature = "properties")]
+#[allow(clippy::large_futures, reason = "scenes: each is played once")]
 pub mod properties;
 pub mod queue;
 mod url;

@@ -141,6 +141,7 @@
 //! its last grant.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(not(test), warn(clippy::large_futures))]
 
 mod acquire;
 mod config;

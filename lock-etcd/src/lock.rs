@@ -57,7 +57,7 @@ impl EtcdLock {
             config.check()?;
             let limits = Limits::new(config.timeouts.connect, config.timeouts.request);
             let (mut connection, (shortest, probe, server)) =
-                Connection::open(config.source(), limits, first_round)
+                Box::pin(Connection::open(config.source(), limits, first_round))
                     .await
                     .map_err(|failure| failure.into_error("connect", false))?;
             let mut guarantees = guarantees(Duration::from_secs(shortest), default_ttl, &server);
@@ -129,7 +129,9 @@ async fn first_round(
     let (login, granted, server) =
         tokio::join!(requests::check_login(&member), granted, cautions::ask(&member));
     let mut leases = member.client.lease_client();
-    let probe = async move { drop(Clock::Boot.timeout(ANSWER_LIMIT, leases.revoke(lease)).await) };
+    let probe = async move {
+        drop(Box::pin(Clock::Boot.timeout(ANSWER_LIMIT, leases.revoke(lease))).await)
+    };
     match (login, granted) {
         (Ok(()), Ok(shortest)) => Ok((shortest, tokio::spawn(probe), server)),
         (Err(error), Ok(_)) => {

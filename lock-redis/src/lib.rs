@@ -165,6 +165,7 @@
 //! the last renewal of any waiter.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(not(test), warn(clippy::large_futures))]
 
 mod acquire;
 mod config;

@@ -57,7 +57,7 @@ impl RedisLock {
         Box::pin(async move {
             let mut guarantees = guarantees(&config);
             guarantees.check_ttl(config.default_ttl())?;
-            let session = Session::start(config).await?;
+            let session = Box::pin(Session::start(config)).await?;
             session.describe_deployment(&mut guarantees).await;
             Ok(Self { session, guarantees })
         })

@@ -175,6 +175,7 @@
 
 #![cfg(any(feature = "sqlite", feature = "mysql", feature = "postgres"))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(not(test), warn(clippy::large_futures))]
 
 mod acquire;
 mod config;

@@ -183,6 +183,7 @@
 //! back.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(not(test), warn(clippy::large_futures))]
 
 mod acquire;
 mod config;

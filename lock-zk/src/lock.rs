@@ -106,7 +106,8 @@ impl ZkLock {
             let config = config.checked()?;
             let hosts = config.hosts.join(", ");
             let limit = config.timeouts.connect.map_or(CONNECT_LIMIT, |limit| limit + CONNECT_REST);
-            Clock::Boot.timeout(limit, connect(config)).await.unwrap_or_else(|| {
+            let connected = Clock::Boot.timeout(limit, Box::pin(connect(config))).await;
+            connected.unwrap_or_else(|| {
                 let source = format!("no answer from {hosts} within {}", shown(limit));
                 Err(error::unavailable("connect", Effect::None, source))
             })

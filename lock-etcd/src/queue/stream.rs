@@ -67,7 +67,7 @@ async fn open(connection: &Connection, first: Open) -> Result<WatchStream, Failu
     let mut client = connection.member().client.watch_client();
     let opened = client.watch(&*first.queue, Some(options(&first)));
     let limit = connection.limits.request;
-    match Clock::Boot.timeout(limit, opened).await {
+    match Box::pin(Clock::Boot.timeout(limit, opened)).await {
         Some(opened) => opened.map_err(Failure::of_stream),
         None => Err(Failure::silent(limit)),
     }

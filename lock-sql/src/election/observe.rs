@@ -54,7 +54,7 @@ pub(crate) async fn observe(
         _bell: bell,
         told: None,
     };
-    let first = keep::observe::first(session.store(), LIMIT * 2, observer.look()).await?;
+    let first = Box::pin(keep::observe::first(session.store(), LIMIT * 2, observer.look())).await?;
     let (out, observed) = mpsc::channel(UNREAD);
     tokio::spawn(tell(observer, first, out));
     Ok(observed)

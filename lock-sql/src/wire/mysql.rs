@@ -94,7 +94,7 @@ impl Link for MySqlConnection {
 
     async fn make(options: &MySqlConnectOptions) -> Result<(Self, Option<Origin>), Failure> {
         let connect = async {
-            let mut connection = MySqlConnection::connect_with(options).await?;
+            let mut connection = Box::pin(MySqlConnection::connect_with(options)).await?;
             let answers = raw_sql(SETUP).fetch_all(&mut connection).await?;
             let settings = answers.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
             Ok((connection, settings.collect::<sqlx::Result<_>>()?))

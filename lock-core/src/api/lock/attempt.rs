@@ -23,8 +23,8 @@ impl Lock {
     pub(crate) async fn wait_alone(&self) -> Result<LockGuard> {
         match self.wait {
             None => self.attempt(Wait::Queue, self.new_attempt()).await,
-            Some(Duration::ZERO) => self.at_once().await,
-            Some(limit) => self.within(limit).await,
+            Some(Duration::ZERO) => Box::pin(self.at_once()).await,
+            Some(limit) => Box::pin(self.within(limit)).await,
         }
     }
 

@@ -96,7 +96,7 @@ impl Link for PgConnection {
 
     async fn make(options: &PgConnectOptions) -> Result<(Self, Option<Origin>), Failure> {
         let connect = async {
-            let mut connection = PgConnection::connect_with(options).await?;
+            let mut connection = Box::pin(PgConnection::connect_with(options)).await?;
             let setup = AssertSqlSafe(format!("{SETUP}; {STATE}"));
             let answers = raw_sql(setup).fetch_all(&mut connection).await?;
             Ok((connection, is_fit(answers.last())?))
@@ -214,7 +214,7 @@ pub(crate) async fn listen(
     first: bool,
 ) -> Result<PgListener, Failure> {
     if !first {
-        let (connected, _) = hosts.make(limit).await?;
+        let (connected, _) = Box::pin(hosts.make(limit)).await?;
         let _ = timeout(GOODBYE, connected.connection.close()).await;
     }
     let accepted = hosts.primary().and_then(|(host, at)| Some((host.logins.last_accepted()?, at)));
@@ -226,14 +226,14 @@ pub(crate) async fn listen(
 
 async fn listen_with(id: Uuid, options: PgConnectOptions) -> sqlx::Result<PgListener> {
     let one = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
-    let mut listener = PgListener::connect_with(&one.connect_lazy_with(options)).await?;
+    let mut listener = Box::pin(PgListener::connect_with(&one.connect_lazy_with(options))).await?;
     listener.eager_reconnect(false);
     // The server may be the former primary, which pushes nothing.
     let state = raw_sql(STATE).fetch_one(&mut listener).await?;
     if is_fit(Some(&state))?.is_err() {
         return Err(sqlx::Error::Io(std::io::Error::other("the server takes no writes")));
     }
-    listener.listen(&format!("distlock_v1_{}", id.simple())).await?;
-    listener.listen(OBSERVERS).await?;
+    Box::pin(listener.listen(&format!("distlock_v1_{}", id.simple()))).await?;
+    Box::pin(listener.listen(OBSERVERS)).await?;
     Ok(listener)
 }
