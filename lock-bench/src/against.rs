@@ -186,7 +186,7 @@ mod tests {
         let acquire = Quantiles { p50: noise.rounds(time, count), ..Quantiles::default() };
         let figures =
             Figures { rate: noise.rounds(1e6 / time, count), acquire, ..Figures::default() };
-        Row::new("redis", format!("{role:?}"), role, figures)
+        Row::new("redis", &format!("{role:?}"), role, figures)
     }
 
     /// A run in which distlock takes this many microseconds, and the floor half as many on a machine

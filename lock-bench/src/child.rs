@@ -52,11 +52,11 @@ fn work(job: &str) -> Result<(), Failure> {
 }
 
 async fn serve(job: Job) -> Result<(), Failure> {
-    let contender = all::named(&job.scheme, &job.url, &job.contender)?;
+    let contender = all::named(&job.scheme, &job.contender)?;
     // The first lock brings a session, and whatever else the others share.
     let first = job.held.min(1);
     let others = job.held - first;
-    let mut crew = Crew::open(&*contender, job).await?;
+    let mut crew = Crew::open(contender, job).await?;
     crew.hold(first).await?;
     let before = resident()?;
     crew.hold(others).await?;

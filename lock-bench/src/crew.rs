@@ -43,7 +43,7 @@ struct Hand {
 
 impl Crew {
     /// Connects.
-    pub(crate) async fn open(contender: &dyn Contender, job: Job) -> Result<Self, Failure> {
+    pub(crate) async fn open(contender: Contender, job: Job) -> Result<Self, Failure> {
         let mut crew = Self { job, clients: Vec::new(), hands: Vec::new(), holders: Vec::new() };
         for number in crew.job.workers.clone() {
             if crew.clients.is_empty() || crew.job.apart {

@@ -6,10 +6,10 @@ use lock_lab::{EtcdCluster, LabError, Network, RedisSentinels, Server, Side, Zoo
 use tokio::time::timeout;
 
 use crate::{
-    Failure, Figures, Progress, Role, Row, Workload,
+    Failure, Figures, Progress, Row, Workload,
     clock::{SECOND, nanos, now},
     compute,
-    contender::{Client, Worker, all},
+    contender::{Client, Worker, all::DISTLOCK},
     place::Place,
     stage::Stage,
 };
@@ -45,11 +45,11 @@ pub(crate) fn is_played(scheme: &str) -> bool {
 /// A row per store that has a leader.
 pub(crate) async fn rows(stage: &Stage<'_>, workload: &Workload) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
-    for store in stage.stores.iter().filter(|store| is_played(store.target.scheme)) {
-        let label = &store.target.label;
-        match row(stage, store.target.scheme, label, workload).await {
+    for store in stage.stores.iter().filter(|store| is_played(store.scheme)) {
+        let label = &store.label;
+        match row(stage, store.scheme, label, workload).await {
             Ok(row) => rows.push(row),
-            Err(failure) => stage.failed(&store.target.what("distlock", "leader"), failure)?,
+            Err(failure) => stage.failed(&store.what(DISTLOCK.name, "leader"), failure)?,
         }
     }
     Ok(rows)
@@ -65,7 +65,7 @@ async fn row(
     let mut asking = connect(&way, nodes.url(), workload.clone()).await?;
     let mut figures = Figures::default();
     for _ in 0..stage.options.rounds {
-        (stage.progress)(Progress::Begins("leader", label, "distlock"));
+        (stage.progress)(Progress::Begins("leader", label, DISTLOCK.name));
         // Also gets over the change before.
         asking = next_grant(&way, asking).await?.0;
         let leader = nodes.leader().await?;
@@ -79,7 +79,7 @@ async fn row(
         nodes.mend(leader).await?;
     }
     way.run(asking.client.close()).await??;
-    Ok(Row::new(label, "distlock".to_owned(), Role::Distlock, figures))
+    Ok(Row::new(label, DISTLOCK.name, DISTLOCK.role, figures))
 }
 
 /// Redis needs no network: its nodes are on 127.0.0.1.
@@ -97,7 +97,7 @@ async fn start<'a>(scheme: &str, place: &'a Place) -> Result<(Nodes, Way<'a>), F
 
 async fn connect(way: &Way<'_>, url: String, workload: Workload) -> Result<Asking, Failure> {
     way.run(async move {
-        let client = all::distlock().open(&url, &workload).await?;
+        let client = DISTLOCK.open(&url, &workload).await?;
         let worker = client.worker("distlock-bench/leader", false).await?;
         Ok::<_, Failure>(Asking { worker, client })
     })

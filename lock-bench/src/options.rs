@@ -28,6 +28,16 @@ pub struct Options {
     pub command: String,
 }
 
+impl Options {
+    /// The loads, each with its preset unless it is a load by hand.
+    pub(crate) fn loads(&self) -> Vec<(Option<Preset>, Workload)> {
+        let named = |preset: &Preset| (Some(*preset), preset.workload(self.seconds));
+        // A sweep is a run of that load by itself.
+        let custom = self.custom.clone().filter(|_| self.sweep.is_none());
+        self.presets.iter().map(named).chain(custom.map(|load| (None, load))).collect()
+    }
+}
+
 /// How far a run is.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]

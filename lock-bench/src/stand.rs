@@ -1,7 +1,5 @@
 //! One contender on one store, ready for rounds.
 
-use std::sync::Arc;
-
 use crate::{
     Failure, Progress, Role, Turn, compute,
     contender::Contender,
@@ -40,18 +38,18 @@ impl<'a> Stand<'a> {
     pub(crate) async fn open(
         stage: &'a Stage<'a>,
         target: &'a Target,
-        contender: &Arc<dyn Contender>,
+        contender: Contender,
         load: &str,
         job: Job,
     ) -> Result<Self, Failure> {
         let before = counters(target.server()).await?;
-        let (role, load) = (contender.role(), load.to_owned());
+        let (role, load) = (contender.role, load.to_owned());
         let workers = if job.workload.processes > 1 || job.held > 0 {
             Workers::Fleet(Fleet::start(&job).await?)
         } else {
-            let (contender, job) = (contender.clone(), job.clone());
+            let job = job.clone();
             let ready = async move {
-                let mut crew = Crew::open(&*contender, job).await?;
+                let mut crew = Crew::open(contender, job).await?;
                 crew.warm_up().await?;
                 Ok::<_, Failure>(Box::new(crew))
             };

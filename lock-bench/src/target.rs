@@ -3,7 +3,14 @@
 use distlock::{STORES, Store, StoreUrl};
 use lock_lab::{AnyStore, Server};
 
-use crate::{Failure, Options, cores};
+use crate::{
+    Failure, Kind, Options, Role, Workload,
+    contender::{
+        Contender,
+        all::{self, DISTLOCK},
+    },
+    cores,
+};
 
 pub(crate) struct Target {
     /// Its name in the report.
@@ -11,8 +18,7 @@ pub(crate) struct Target {
     /// Its scheme in the list of stores.
     pub scheme: &'static str,
     pub url: String,
-    /// Whether distlock has it for itself: no bare client knows this deployment.
-    pub is_deployment: bool,
+    contenders: Vec<Contender>,
     /// The store, if it is ours. A drop ends it.
     own: Option<AnyStore>,
 }
@@ -30,6 +36,25 @@ impl Target {
     /// Whether it excludes processes.
     pub(crate) fn has_processes(&self) -> bool {
         self.scheme != "memory"
+    }
+
+    /// Those who can play a load.
+    pub(crate) fn who(&self, workload: &Workload) -> Vec<Contender> {
+        let (is_exclusive, herd) = (workload.kind == Kind::Exclusive, workload.herd);
+        let is_hot = workload.names < workload.workers;
+        if workload.processes > 1 && !self.has_processes() {
+            return Vec::new();
+        }
+        self.only(|role| match role {
+            Role::Distlock => true,
+            // An order has its price where many want a name.
+            Role::Unordered => is_exclusive && is_hot && !herd,
+            role => is_exclusive && (role.waits() || !herd),
+        })
+    }
+
+    pub(crate) fn only(&self, is_wanted: impl Fn(Role) -> bool) -> Vec<Contender> {
+        self.contenders.iter().copied().filter(|one| is_wanted(one.role)).collect()
     }
 
     /// The stores of a run, and a sentence for each that is missing.
@@ -62,18 +87,21 @@ impl Target {
                 Err(error) => missing.push(error.to_string()),
             }
         }
-        match found.is_empty() {
-            true => Err(format!("no store to measure: {}", missing.join("; ")).into()),
-            false => Ok((found, missing)),
+        if found.is_empty() {
+            return Err(format!("no store to measure: {}", missing.join("; ")).into());
         }
+        for target in found.iter_mut().filter(|_| !options.alone) {
+            let (contenders, left_out) = all::of(target.scheme, &target.url);
+            target.contenders = contenders;
+            missing.extend(left_out);
+        }
+        Ok((found, missing))
     }
 
     fn in_use(url: &str) -> Result<Self, Failure> {
         let scheme = StoreUrl::parse(url)?.scheme().to_owned();
         let store = known(&scheme)?;
-        let is_deployment = scheme != store.scheme && !store.aliases.contains(&scheme.as_str());
-        let (label, url) = (scheme, url.to_owned());
-        Ok(Self { label, scheme: store.scheme, url, is_deployment, own: None })
+        Ok(Self::new(scheme, store.scheme, url.to_owned(), None))
     }
 
     /// With its data in memory, so that no disk decides its speed.
@@ -82,8 +110,11 @@ impl Target {
         if let Some(server) = own.server() {
             cores::keep_server(server.pid())?;
         }
-        let (label, url) = (scheme.to_owned(), own.url());
-        Ok(Self { label, scheme, url, is_deployment: false, own: Some(own) })
+        Ok(Self::new(scheme.to_owned(), scheme, own.url(), Some(own)))
+    }
+
+    fn new(label: String, scheme: &'static str, url: String, own: Option<AnyStore>) -> Self {
+        Self { label, scheme, url, contenders: vec![DISTLOCK], own }
     }
 }
 

@@ -2,11 +2,10 @@
 //! touch the keys that distlock's do for a free lock: the lock, its queue, its fence, and the token
 //! floor.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use distlock::{StoreUrl, redis::RedisConfig};
-use futures_util::future::BoxFuture;
+use distlock::redis::RedisConfig;
 use redis::{
     AsyncConnectionConfig, ConnectionAddr, IntoConnectionInfo, ProtocolVersion,
     RedisConnectionInfo, Script, aio::MultiplexedConnection, io::tcp::TcpSettings,
@@ -15,8 +14,8 @@ use uuid::Uuid;
 
 use super::own;
 use crate::{
-    Failure, Role,
-    contender::{Client, Worker, way::Opened},
+    Failure,
+    contender::{Asked, Client, Opening, Role, Worker},
 };
 
 const COMPARE_AND_DELETE: &str =
@@ -37,7 +36,7 @@ const GIVE: &str = "\
 if redis.call('GET', KEYS[1]) ~= ARGV[1] or redis.call('EXISTS', KEYS[2]) == 1 then return 0 end
 return redis.call('DEL', KEYS[1])";
 
-pub(super) fn open(url: StoreUrl, ttl: Duration, role: Role) -> BoxFuture<'static, Opened> {
+pub(in crate::contender) fn open(Asked { url, ttl, role, .. }: Asked) -> Opening {
     Box::pin(async move {
         let RedisConfig { database, prefix, .. } = RedisConfig::from_url(&url)?;
         let mut login =
@@ -82,7 +81,7 @@ struct Connected {
 #[async_trait]
 impl Client for Connected {
     async fn worker(&self, name: &str, _: bool) -> Result<Box<dyn Worker>, Failure> {
-        let lock = format!("{}{}", self.prefix, own::name(name));
+        let lock = format!("{}{}", self.prefix, own(name));
         let [queue, fence, floor] =
             ["queue", "fence", "floor"].map(|part| format!("{{{lock}}}.{part}"));
         Ok(Box::new(Key {

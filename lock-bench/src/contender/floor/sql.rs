@@ -3,27 +3,21 @@
 //!
 //! Rows are gone after each release. The first floor's table, which is empty then, stays.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use distlock::{
-    StoreUrl,
-    sql::{Dialect, schema},
-};
-use futures_util::future::BoxFuture;
+use distlock::sql::{Dialect, schema};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::{
-    database::{Connection, dialect},
-    own::{self, NOTE},
+    NOTE,
+    database::{Connection, dialect, hex},
+    own,
 };
 use crate::{
-    Failure, Role,
-    contender::{Client, Worker, way::Opened},
+    Failure,
+    contender::{Asked, Client, Opening, Role, Worker},
 };
 
 /// As many connections as a client of distlock has to a server.
@@ -31,7 +25,7 @@ const CONNECTIONS: usize = 10;
 /// Half a minute in microseconds: the life of entries.
 const LIFE: u64 = 30_000_000;
 
-pub(super) fn open(url: StoreUrl, _: Duration, role: Role) -> BoxFuture<'static, Opened> {
+pub(in crate::contender) fn open(Asked { url, role, .. }: Asked) -> Opening {
     Box::pin(async move {
         let (dialect, full) = (dialect(&url)?, role == Role::FloorKeys);
         // SQLite writes one transaction at a time.
@@ -99,7 +93,7 @@ struct Connected {
 impl Client for Connected {
     async fn worker(&self, name: &str, _: bool) -> Result<Box<dyn Worker>, Failure> {
         let (few, dialect, full) = (self.few.clone(), self.dialect, self.full);
-        let name = literal(dialect, own::name(name).as_bytes());
+        let name = literal(dialect, own(name).as_bytes());
         Ok(Box::new(Row { few, dialect, full, name, id: String::new() }))
     }
 }
@@ -177,9 +171,9 @@ fn enter(dialect: Dialect, name: &str, id: &str, slot: u8) -> String {
     }
 }
 
-/// Bytes as a literal. Hexadecimal, so there is nothing to escape.
+/// Bytes as a literal.
 fn literal(dialect: Dialect, bytes: &[u8]) -> String {
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(bytes);
     match dialect {
         Dialect::Postgres => format!("decode('{hex}', 'hex')"),
         _ => format!("x'{hex}'"),
