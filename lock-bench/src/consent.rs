@@ -1,6 +1,6 @@
 //! What a run does to stores in use, said before it begins.
 
-use crate::{Options, Preset, Workload, sweep};
+use crate::{Options, Preset, Workload};
 
 /// What a store in use may get without a question.
 const CONNECTIONS: u64 = 50;
@@ -27,8 +27,7 @@ pub struct Impact {
 /// Says what a run will do at the most.
 pub fn impact(options: &Options) -> Impact {
     let mut impact = Impact { lines: Vec::new(), harmless: true };
-    let is_in_use = |store: &String| !options.lab || store.contains(':');
-    if !options.stores.iter().any(is_in_use) {
+    if options.lab || options.stores.is_empty() {
         return impact;
     }
     for (name, workload) in loads(options) {
@@ -49,7 +48,7 @@ fn loads(options: &Options) -> Vec<(String, Workload)> {
     let loads = options.loads().into_iter().map(|(preset, load)| (name(preset), load));
     let sweep = options.sweep.iter().map(|(over, values)| {
         let most = values.iter().copied().fold(1.0, f64::max);
-        let mut load = sweep::load(options, over, most);
+        let mut load = options.swept(over, most);
         if over == "workers" {
             // Each has a client of its own.
             load.processes = load.workers;

@@ -36,7 +36,7 @@ pub async fn run(
     progress: &(dyn Fn(Progress<'_>) + Sync),
 ) -> Result<Report, Failure> {
     let (began, started) = (now(), humantime::format_rfc3339_seconds(wall_clock()).to_string());
-    check(options)?;
+    options.check()?;
     let (stage, loads) = (Stage::set(options, progress).await?, options.loads());
     progress(Progress::Rounds(rounds(&stage, &loads)));
     let mut sections = Vec::new();
@@ -79,21 +79,6 @@ fn versions_of(stage: &Stage<'_>) -> BTreeMap<String, String> {
         program == "distlock" || private().any(|store| program.contains(store.scheme))
     });
     versions
-}
-
-/// Refuses what cannot be played.
-fn check(options: &Options) -> Result<(), Failure> {
-    let needs_lab = options.presets.iter().find(|preset| preset.needs_lab() && !options.lab);
-    if let Some(preset) = needs_lab {
-        return Err(format!("the preset {preset} needs private servers: --lab").into());
-    }
-    if options.rounds == 0 || options.seconds.is_zero() {
-        return Err("a round lasts more than 0 s, and there is at least one".into());
-    }
-    if let Some(custom) = &options.custom {
-        custom.check()?;
-    }
-    sweep::check(options)
 }
 
 fn rounds(stage: &Stage<'_>, loads: &[(Option<Preset>, Workload)]) -> usize {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    Failure, Options, Preset, Ratio, Role, Rounds, Sweep, SweepPoint, Workload, compute,
+    Failure, Ratio, Role, Rounds, Sweep, SweepPoint, compute,
     contender::Contender,
     counted::{Counted, counters},
     job::Job,
@@ -12,8 +12,6 @@ use crate::{
     target::Target,
 };
 
-/// The locks that a sweep of TTLs keeps.
-const KEPT: u32 = 100;
 /// The TTL of a lock without one of its own.
 const TTL: Duration = Duration::from_secs(15);
 /// By then a new hold has its watches: etcd's driver asks for one per lock that lasts, after 50 ms.
@@ -21,12 +19,6 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// The shortest and the longest time for which requests are counted while nothing changes. It ends
 /// before etcd's driver lists what it holds, which it does once a minute.
 const IDLE: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
-
-/// Refuses a sweep that cannot be played.
-pub(crate) fn check(options: &Options) -> Result<(), Failure> {
-    let Some((over, values)) = &options.sweep else { return Ok(()) };
-    values.iter().try_for_each(|value| Ok(load(options, over, *value).check()?))
-}
 
 /// How many points a sweep will have.
 pub(crate) fn points(stage: &Stage<'_>) -> usize {
@@ -86,30 +78,6 @@ fn keeps(over: &str) -> bool {
     ["held", "ttl"].contains(&over)
 }
 
-/// The load of one point.
-pub(crate) fn load(options: &Options, over: &str, value: f64) -> Workload {
-    let base = options.custom.clone();
-    let is_ours = base.is_none();
-    let mut load = base.unwrap_or_else(|| Preset::Uncontended.workload(options.seconds));
-    // A whole number.
-    let count = value as u32;
-    match over {
-        "names" => (load.names, load.workers) = (count, count),
-        "workers" => load.workers = count,
-        "processes" => {
-            load.processes = count;
-            load.workers = if is_ours { count.saturating_mul(4) } else { load.workers.max(count) };
-        }
-        // One more takes turns beside those that are kept.
-        "held" => (load.names, load.workers, load.processes) = (count + 1, count + 1, 1),
-        _ => {
-            load.ttl = Some(Duration::from_secs_f64(value));
-            (load.names, load.workers, load.processes) = (KEPT + 1, KEPT + 1, 1);
-        }
-    }
-    load
-}
-
 async fn point(
     stage: &Stage<'_>,
     store: &Target,
@@ -117,7 +85,7 @@ async fn point(
     (over, value): (&str, f64),
     name: &str,
 ) -> Result<SweepPoint, Failure> {
-    let workload = load(stage.options, over, value);
+    let workload = stage.options.swept(over, value);
     let held = if keeps(over) { workload.workers - 1 } else { 0 };
     let job = stage.job(store, contender, &workload);
     let job = Job { held, apart: over == "workers", ..job };
@@ -162,10 +130,6 @@ async fn idle(target: &Target, time: Duration) -> Result<Option<f64>, Failure> {
 mod tests {
     use super::*;
 
-    fn of(over: &str, values: &[f64]) -> Options {
-        Options { sweep: Some((over.to_owned(), values.to_vec())), ..Options::default() }
-    }
-
     #[test]
     fn requests_at_rest_are_counted_for_whole_ttls() {
         for (ttl, time) in [(2, Some(6)), (5, Some(5)), (15, Some(15)), (30, Some(30)), (31, None)]
@@ -173,15 +137,5 @@ mod tests {
             let time = time.map(Duration::from_secs);
             assert_eq!(idle_time(Duration::from_secs(ttl)), time, "{ttl} s");
         }
-    }
-
-    #[test]
-    fn each_point_changes_what_is_swept() {
-        let load = |over, value| load(&of(over, &[value]), over, value);
-        assert_eq!(load("names", 8.0).workers, 8);
-        assert_eq!((load("workers", 8.0).workers, load("workers", 8.0).names), (8, 1));
-        assert_eq!((load("processes", 8.0).workers, load("processes", 8.0).processes), (32, 8));
-        assert_eq!(load("held", 8.0).workers, 9);
-        assert_eq!(load("ttl", 8.0).ttl, Some(Duration::from_secs(8)));
     }
 }

@@ -10,6 +10,7 @@ use crate::{
         all::{self, DISTLOCK},
     },
     cores,
+    options::known,
 };
 
 pub(crate) struct Target {
@@ -60,9 +61,7 @@ impl Target {
     /// The stores of a run, and a sentence for each that is missing.
     pub(crate) async fn all(options: &Options) -> Result<(Vec<Self>, Vec<String>), Failure> {
         let (mut found, mut missing): (Vec<Self>, _) = (Vec::new(), Vec::new());
-        // In the lab a scheme alone stands for a private server.
-        let is_private = |store: &&String| options.lab && !store.contains(':');
-        for url in options.stores.iter().filter(|store| !is_private(store)) {
+        for url in options.stores.iter().filter(|_| !options.lab) {
             let mut target = Self::in_use(url)?;
             let same = found.iter().filter(|other| other.scheme == target.scheme).count();
             if same > 0 {
@@ -70,8 +69,8 @@ impl Target {
             }
             found.push(target);
         }
-        let named: Vec<_> = options.stores.iter().filter(is_private).collect();
-        let named = named.into_iter().map(|scheme| known(scheme)).collect::<Result<Vec<_>, _>>()?;
+        let named = options.stores.iter().map(|store| known(store));
+        let named = if options.lab { named.collect::<Result<Vec<_>, _>>()? } else { Vec::new() };
         let private = STORES.iter().filter(|store| match options.lab {
             true => named.is_empty() || named.contains(store),
             false => options.stores.is_empty() && store.port.is_none(),
@@ -116,11 +115,4 @@ impl Target {
     fn new(label: String, scheme: &'static str, url: String, own: Option<AnyStore>) -> Self {
         Self { label, scheme, url, contenders: vec![DISTLOCK], own }
     }
-}
-
-fn known(scheme: &str) -> Result<&'static Store, Failure> {
-    Store::of_scheme(scheme).ok_or_else(|| {
-        let known: Vec<_> = STORES.iter().map(|store| store.scheme).collect();
-        format!("unknown store {scheme:?}; known are {}", known.join(", ")).into()
-    })
 }

@@ -26,7 +26,8 @@ pub(crate) fn presets() -> impl TypedValueParser<Value = String> {
 
 /// The values of `--kind`.
 pub(crate) fn kinds() -> impl TypedValueParser<Value = Kind> {
-    PossibleValuesParser::new(Kind::ALL.map(Kind::name)).try_map(|kind| kind.parse::<Kind>())
+    PossibleValuesParser::new(Kind::ALL.map(Kind::name))
+        .try_map(|kind| Kind::of_name(&kind).ok_or("unknown kind"))
 }
 
 /// Starts per second.
