@@ -35,9 +35,8 @@ pub(crate) struct Crew {
 
 /// A worker.
 struct Hand {
-    number: u32,
-    name: u32,
-    shared: bool,
+    /// What all of its turns have in common.
+    own: Turn,
     worker: Box<dyn Worker>,
 }
 
@@ -54,7 +53,8 @@ impl Crew {
             let full = format!("{}{name}", crew.job.prefix);
             let client = &crew.clients[crew.clients.len() - 1];
             let worker = client.worker(&full, shared).await?;
-            crew.hands.push(Hand { number, name, shared, worker });
+            let own = Turn { worker: number, name, shared, ..Turn::default() };
+            crew.hands.push(Hand { own, worker });
         }
         Ok(crew)
     }
@@ -81,7 +81,7 @@ impl Crew {
         let Workload { hold, .. } = self.job.workload;
         let (start, mut tasks) = (now(), JoinSet::new());
         for hand in take(&mut self.hands) {
-            let pace = Pace::of(&self.job.workload, hand.number, start, time);
+            let pace = Pace::of(&self.job.workload, hand.own.worker, start, time);
             tasks.spawn(hand.work(pace, hold));
         }
         let mut turns = Vec::new();
@@ -142,19 +142,8 @@ impl Hand {
             }
             let releasing = now();
             self.worker.release().await?;
-            let (worker, name, shared) = (self.number, self.name, self.shared);
             let released = now();
-            turns.push(Turn {
-                worker,
-                name,
-                shared,
-                scheduled,
-                asked,
-                granted,
-                releasing,
-                released,
-                token,
-            });
+            turns.push(Turn { scheduled, asked, granted, releasing, released, token, ..self.own });
             // A store in this process answers at once, and one task would keep the thread.
             consume_budget().await;
         }

@@ -9,7 +9,8 @@ use lock_report::{Document, fill};
 
 use crate::{
     Failure, Report,
-    html::{answers, beliefs, html, summary},
+    columns::SUMMARY,
+    html::{answers, beliefs, figures, html},
     words::{load, run},
 };
 
@@ -48,7 +49,7 @@ fn generated(what: &str, report: &Report) -> Result<String, Failure> {
         ["preset", name] => {
             let section = report.sections.iter().find(|section| section.preset == *name);
             let section = section.ok_or_else(|| format!("the report has no preset {name:?}"))?;
-            let table = summary(section).markdown();
+            let table = figures(section, &SUMMARY).markdown();
             Ok(format!("{} {}\n\n{table}", section.models, load(section)))
         }
         _ => Err(format!("unknown block {what:?}; known are run, belief, answers and preset NAME")
