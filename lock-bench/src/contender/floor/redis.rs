@@ -70,6 +70,7 @@ pub(in crate::contender) fn open(Asked { url, ttl, role, .. }: Asked) -> Opening
 /// What takes, unless it is the plain `SET`, and what gives back.
 type Scripts = (Option<Script>, Script);
 
+#[derive(Clone)]
 struct Connected {
     connection: MultiplexedConnection,
     scripts: Arc<Scripts>,
@@ -84,22 +85,15 @@ impl Client for Connected {
         let lock = format!("{}{}", self.prefix, own(name));
         let [queue, fence, floor] =
             ["queue", "fence", "floor"].map(|part| format!("{{{lock}}}.{part}"));
-        Ok(Box::new(Key {
-            connection: self.connection.clone(),
-            scripts: self.scripts.clone(),
-            keys: [lock, queue, fence, floor],
-            ttl: self.ttl,
-            owner: format!("{:016x}:{}", std::process::id(), Uuid::new_v4().simple()),
-        }))
+        let owner = format!("{:016x}:{}", std::process::id(), Uuid::new_v4().simple());
+        Ok(Box::new(Key { by: self.clone(), keys: [lock, queue, fence, floor], owner }))
     }
 }
 
 struct Key {
-    connection: MultiplexedConnection,
-    scripts: Arc<Scripts>,
+    by: Connected,
     /// The lock, its queue, its fence, and the token floor.
     keys: [String; 4],
-    ttl: u64,
     /// As long as distlock's attempts.
     owner: String,
 }
@@ -107,16 +101,17 @@ struct Key {
 #[async_trait]
 impl Worker for Key {
     async fn acquire(&mut self) -> Result<Option<u64>, Failure> {
-        let taken = match &self.scripts.0 {
+        let Connected { connection, scripts, ttl, .. } = &mut self.by;
+        let taken = match &scripts.0 {
             Some(script) => {
                 let mut take = script.key(self.keys.as_slice());
-                take.arg(&self.owner).arg(self.ttl);
-                take.invoke_async::<u64>(&mut self.connection).await? > 0
+                take.arg(&self.owner).arg(*ttl);
+                take.invoke_async::<u64>(connection).await? > 0
             }
             None => {
                 let mut set = redis::cmd("SET");
-                set.arg(&self.keys[0]).arg(&self.owner).arg("NX").arg("PX").arg(self.ttl);
-                set.query_async::<Option<String>>(&mut self.connection).await?.is_some()
+                set.arg(&self.keys[0]).arg(&self.owner).arg("NX").arg("PX").arg(*ttl);
+                set.query_async::<Option<String>>(connection).await?.is_some()
             }
         };
         match taken {
@@ -126,10 +121,11 @@ impl Worker for Key {
     }
 
     async fn release(&mut self) -> Result<(), Failure> {
-        let keys = if self.scripts.0.is_some() { 2 } else { 1 };
-        let mut give = self.scripts.1.key(&self.keys[..keys]);
+        let Connected { connection, scripts, .. } = &mut self.by;
+        let keys = if scripts.0.is_some() { 2 } else { 1 };
+        let mut give = scripts.1.key(&self.keys[..keys]);
         give.arg(&self.owner);
-        match give.invoke_async::<u64>(&mut self.connection).await? {
+        match give.invoke_async::<u64>(connection).await? {
             1 => Ok(()),
             _ => Err(format!("Redis does not have {} any more", self.keys[0]).into()),
         }

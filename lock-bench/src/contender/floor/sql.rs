@@ -83,6 +83,7 @@ impl Few {
     }
 }
 
+#[derive(Clone)]
 struct Connected {
     few: Arc<Few>,
     dialect: Dialect,
@@ -92,16 +93,13 @@ struct Connected {
 #[async_trait]
 impl Client for Connected {
     async fn worker(&self, name: &str, _: bool) -> Result<Box<dyn Worker>, Failure> {
-        let (few, dialect, full) = (self.few.clone(), self.dialect, self.full);
-        let name = literal(dialect, own(name).as_bytes());
-        Ok(Box::new(Row { few, dialect, full, name, id: String::new() }))
+        let name = literal(self.dialect, own(name).as_bytes());
+        Ok(Box::new(Row { by: self.clone(), name, id: String::new() }))
     }
 }
 
 struct Row {
-    few: Arc<Few>,
-    dialect: Dialect,
-    full: bool,
+    by: Connected,
     /// A literal.
     name: String,
     /// Of the row that stands, among distlock's entries: a literal.
@@ -112,28 +110,28 @@ struct Row {
 impl Worker for Row {
     async fn acquire(&mut self) -> Result<Option<u64>, Failure> {
         let (name, id) = (&self.name, Uuid::new_v4());
-        let script = match self.full {
+        let script = match self.by.full {
             true => {
-                self.id = literal(self.dialect, id.as_bytes());
-                enter(self.dialect, name, &self.id, id.as_bytes()[0])
+                self.id = literal(self.by.dialect, id.as_bytes());
+                enter(self.by.dialect, name, &self.id, id.as_bytes()[0])
             }
             false => {
                 format!("INSERT INTO distlock_bench_floor (name, note) VALUES ({name}, '{NOTE}')")
             }
         };
-        self.few.run(script).await?;
+        self.by.few.run(script).await?;
         Ok(None)
     }
 
     async fn release(&mut self) -> Result<(), Failure> {
         let (name, id) = (&self.name, &self.id);
-        let script = match self.full {
+        let script = match self.by.full {
             true => format!(
                 "DELETE FROM distlock_v1_entries WHERE attempt IN ({id}) AND name IN ({name})"
             ),
             false => format!("DELETE FROM distlock_bench_floor WHERE name = {name}"),
         };
-        self.few.run(script).await
+        self.by.few.run(script).await
     }
 }
 
