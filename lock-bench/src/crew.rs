@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::{
     task::{JoinSet, coop::consume_budget},
     time::timeout,
@@ -111,24 +112,14 @@ impl Crew {
 
 /// Lets all workers acquire, or release, some of them at once.
 async fn all(hands: Vec<Hand>, acquire: bool) -> Result<Vec<Hand>, Failure> {
-    let (mut waiting, mut tasks, mut done) = (hands.into_iter(), JoinSet::new(), Vec::new());
-    loop {
-        while tasks.len() < AT_ONCE
-            && let Some(mut hand) = waiting.next()
-        {
-            tasks.spawn(async move {
-                match acquire {
-                    true => hand.worker.acquire().await.map(drop)?,
-                    false => hand.worker.release().await?,
-                }
-                Ok::<_, Failure>(hand)
-            });
+    let turns = hands.into_iter().map(|mut hand| async move {
+        match acquire {
+            true => hand.worker.acquire().await.map(drop)?,
+            false => hand.worker.release().await?,
         }
-        match tasks.join_next().await {
-            Some(hand) => done.push(hand??),
-            None => return Ok(done),
-        }
-    }
+        Ok::<_, Failure>(hand)
+    });
+    stream::iter(turns).buffer_unordered(AT_ONCE).try_collect().await
 }
 
 impl Hand {
