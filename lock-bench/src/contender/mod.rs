@@ -128,21 +128,27 @@ impl Contender {
 /// Reads a URL, if the bare clients can do what it asks for.
 fn simple(url: &str) -> Result<StoreUrl, Failure> {
     let url = StoreUrl::parse(url)?;
+    match obstacle(&url) {
+        None => Ok(url),
+        Some(what) => Err(format!("no floor and no usual way: they {what}").into()),
+    }
+}
+
+fn obstacle(url: &StoreUrl) -> Option<&'static str> {
     let (scheme, mut options) = (url.scheme(), url.options());
-    let obstacle = if scheme.starts_with("redis+") || scheme == "redlock" {
-        "know one server alone"
+    if scheme.starts_with("redis+") || scheme == "redlock" {
+        Some("know one server alone")
     } else if options.text("tls") == Some("verify")
         || ["etcds", "rediss", "valkeys"].contains(&scheme)
     {
-        "do not speak TLS (measure with tls=off where you may)"
+        Some("do not speak TLS (measure with tls=off where you may)")
     } else if ELSEWHERE.into_iter().any(|option| options.text(option).is_some()) {
-        "need user and password in the URL"
+        Some("need user and password in the URL")
     } else if options.text("failover").is_some() {
-        "know no failover"
+        Some("know no failover")
     } else {
-        return Ok(url);
-    };
-    Err(format!("no floor and no usual way: they {obstacle}").into())
+        None
+    }
 }
 
 #[cfg(test)]
