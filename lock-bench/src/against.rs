@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use lock_report::number;
-
-use crate::{Figures, Ratio, Report, Role, Rounds, Section, compute::quotients};
+use crate::{Figures, Ratio, Report, Role, Rounds, Section, compute::quotients, words::ratio};
 
 /// A figure beside its floor, which shares the machine's moods: it changes by 10 %.
 const BESIDE_A_FLOOR: f64 = 1.10;
@@ -37,11 +35,7 @@ pub struct Change {
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let said = |ratio: &Ratio| {
-            let [median, low, high] = [ratio.median, ratio.low, ratio.high].map(number);
-            format!("{median} ({low} to {high})")
-        };
-        let (before, now) = (said(&self.before), said(&self.now));
+        let [before, now] = [self.before, self.now].map(|one| ratio(Some(one)));
         let verdict = if self.regression { "worse" } else { "better" };
         write!(f, "{verdict}: {}: {before} before, {now} now", self.what)
     }
@@ -147,12 +141,10 @@ fn is_beyond_noise(old: &Rounds, new: &Rounds, least: f64) -> bool {
 
 /// The interval of the rounds, twice as wide if they are few.
 fn interval(rounds: &Rounds) -> Option<Ratio> {
-    let ratio = Ratio::of(rounds)?;
-    let Ratio { median, low, high } = ratio;
-    Some(match rounds.0.len() {
-        ..ROUNDS => Ratio { median, low: 2.0 * low - median, high: 2.0 * high - median },
-        _ => ratio,
-    })
+    let Ratio { median, low, high } = Ratio::of(rounds)?;
+    let times = if rounds.0.len() < ROUNDS { 2.0 } else { 1.0 };
+    let [low, high] = [low, high].map(|end| median + times * (end - median));
+    Some(Ratio { median, low, high })
 }
 
 #[cfg(test)]

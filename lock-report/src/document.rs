@@ -19,11 +19,8 @@ pub struct Document {
 }
 
 impl Document {
-    /// The page `<folder><suffix>.md` beside a folder, with `fill` done to its text.
-    ///
-    /// # Errors
-    ///
-    /// A sentence with the page.
+    /// The page `<folder><suffix>.md` beside a folder, with `fill` done to its text. An error is a
+    /// sentence with the page.
     pub fn filled<E: Display>(
         folder: &Path,
         suffix: &str,
@@ -52,11 +49,8 @@ impl Document {
     }
 }
 
-/// Reads a report. Returns it with its folder, in which and beside which its documents are.
-///
-/// # Errors
-///
-/// A sentence with the file.
+/// Reads a report. Returns it with its folder, in which and beside which its documents are. An error
+/// is a sentence with the file.
 pub fn source<R: DeserializeOwned>(report: &Path) -> Result<(R, &Path), String> {
     let parsed = serde_json::from_str(&read(report)?)
         .map_err(|error| format!("{} is no report: {error}", report.display()))?;
