@@ -100,10 +100,10 @@ impl Crew {
     }
 
     /// Gives all back, and disconnects.
-    pub(crate) async fn close(mut self) -> Result<(), Failure> {
+    pub(crate) async fn close(&mut self) -> Result<(), Failure> {
         all(take(&mut self.holders), false).await?;
         self.hands.clear();
-        for client in self.clients {
+        for client in take(&mut self.clients) {
             client.close().await?;
         }
         Ok(())
