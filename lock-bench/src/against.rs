@@ -41,28 +41,17 @@ impl fmt::Display for Change {
     }
 }
 
-/// A figure that is compared.
-struct Figure {
-    name: &'static str,
-    of: fn(&Figures) -> Option<&Rounds>,
-    /// More is better, and its measure is the floor's rate of the same round, where both runs have a
-    /// floor: then a slower machine is no regression. Times count by themselves on the same machine:
-    /// a slower network slows the floor as well.
-    is_rate: bool,
-}
+/// A figure that is compared: its name, whether it is a rate, and how it is found.
+///
+/// Of a rate more is better, and its measure is the floor's rate of the same round, where both runs
+/// have a floor: then a slower machine is no regression. Times count by themselves on the same
+/// machine: a slower network slows the floor as well.
+type Figure = (&'static str, bool, fn(&Figures) -> Option<&Rounds>);
 
 static FIGURES: [Figure; 3] = [
-    Figure { name: "acquisitions per second", of: |figures| Some(&figures.rate), is_rate: true },
-    Figure {
-        name: "µs to acquire (p50)",
-        of: |figures| Some(&figures.acquire.p50),
-        is_rate: false,
-    },
-    Figure {
-        name: "µs to hand over (p50)",
-        of: |figures| figures.handover.as_ref().map(|times| &times.p50),
-        is_rate: false,
-    },
+    ("acquisitions per second", true, |figures| Some(&figures.rate)),
+    ("µs to acquire (p50)", false, |figures| Some(&figures.acquire.p50)),
+    ("µs to hand over (p50)", false, |figures| Some(&figures.handover.as_ref()?.p50)),
 ];
 
 /// Compares distlock's figures with those of an earlier run, by preset and store. A change is
@@ -77,7 +66,7 @@ pub fn against(before: &Report, now: &Report) -> Comparison {
         for row in section.rows.iter().filter(|row| row.role == Role::Distlock) {
             for figure in &FIGURES {
                 let Some(pair) = pair(figure, sections, &row.store, same_machine) else { continue };
-                let what = format!("{} on {}: {}", section.preset, row.store, figure.name);
+                let what = format!("{} on {}: {}", section.preset, row.store, figure.0);
                 found.compared += 1;
                 found.changes.extend(change(what, figure, &pair));
             }
@@ -103,16 +92,17 @@ struct Pair {
 
 /// `None` if the figure cannot be compared.
 fn pair(figure: &Figure, sections: [&Section; 2], store: &str, same_machine: bool) -> Option<Pair> {
+    let (_, is_rate, figure_of) = figure;
     let of = |role: Role| {
         let rounds = |section: &Section| {
             let row = section.rows.iter().find(|row| row.store == store && row.role == role)?;
-            (figure.of)(&row.figures).cloned().filter(|rounds| !rounds.0.is_empty())
+            figure_of(&row.figures).cloned().filter(|rounds| !rounds.0.is_empty())
         };
         let [old, new] = sections.map(rounds);
         old.zip(new)
     };
     let (old, new) = of(Role::Distlock)?;
-    match of(Role::FloorLeast).filter(|_| figure.is_rate || !same_machine) {
+    match of(Role::FloorLeast).filter(|_| *is_rate || !same_machine) {
         Some(floors) => {
             let (old, new) = (quotients(&old, &floors.0), quotients(&new, &floors.1));
             Some(Pair { old, new, beside_floor: true })
@@ -128,7 +118,7 @@ fn change(what: String, figure: &Figure, Pair { old, new, beside_floor }: &Pair)
         false => (BY_ITSELF, ""),
     };
     let (before, now) = (Ratio::of(old)?, Ratio::of(new)?);
-    let regression = (now.median > before.median) != figure.is_rate;
+    let regression = (now.median > before.median) != figure.1;
     let change = Change { what: what + unit, before, now, regression };
     is_beyond_noise(old, new, least).then_some(change)
 }

@@ -49,7 +49,9 @@ impl Crew {
             if crew.clients.is_empty() || crew.job.apart {
                 crew.clients.push(contender.open(&crew.job.url, &crew.job.workload).await?);
             }
-            let name = crew.job.name_of(number);
+            // One that cannot wait takes a name of its own for each worker.
+            let names = if contender.role.waits() { crew.job.workload.names } else { u32::MAX };
+            let name = number % names;
             let shared = crew.job.workload.is_shared(number);
             let full = format!("{}{name}", crew.job.prefix);
             let client = &crew.clients[crew.clients.len() - 1];

@@ -42,7 +42,6 @@ impl<'a> Stage<'a> {
             scheme: store.scheme.to_owned(),
             url: store.url.clone(),
             contender: by.name.to_owned(),
-            waits: by.role.waits(),
             prefix: format!("{}/{load}/", self.run),
             workload: workload.clone(),
             workers: 0..workload.workers,
