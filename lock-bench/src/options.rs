@@ -2,13 +2,18 @@
 
 use std::time::Duration;
 
+use distlock::{STORES, Store};
+
 use crate::{Preset, Workload};
+
+/// The locks that a sweep of TTLs keeps.
+const KEPT: u32 = 100;
 
 /// The options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Stores in use, by URL. Empty without `lab`: memory and an SQLite file of the run's own. With
-    /// `lab`, a scheme alone stands for a private server: `redis`.
+    /// Stores in use, by URL; with `lab`, schemes. Empty without `lab`: memory and an SQLite file of
+    /// the run's own.
     pub stores: Vec<String>,
     /// Private servers of each store that is installed, or of those that `stores` names.
     pub lab: bool,
@@ -28,6 +33,67 @@ pub struct Options {
     pub command: String,
 }
 
+impl Options {
+    /// Refuses what cannot be played.
+    pub fn check(&self) -> Result<(), String> {
+        if let Some(preset) = self.presets.iter().find(|preset| preset.needs_lab() && !self.lab) {
+            return Err(format!("{preset} kills processes or servers: add --lab"));
+        }
+        for store in self.stores.iter().filter(|_| self.lab) {
+            // A URL, which may have a password.
+            if store.contains(':') {
+                let why = "--lab starts private servers, and --store names one in use: give one of \
+                           them, or the scheme alone, as in --lab --store redis";
+                return Err(why.to_owned());
+            }
+            known(store)?;
+        }
+        self.custom.iter().try_for_each(Workload::check)?;
+        let (over, values) = self.sweep.clone().unwrap_or_default();
+        values.into_iter().try_for_each(|value| self.swept(&over, value).check())
+    }
+
+    /// The loads, each with its preset unless it is a load by hand.
+    pub(crate) fn loads(&self) -> Vec<(Option<Preset>, Workload)> {
+        let named = |preset: &Preset| (Some(*preset), preset.workload(self.seconds));
+        // A sweep is a run of that load by itself.
+        let custom = self.custom.clone().filter(|_| self.sweep.is_none());
+        self.presets.iter().map(named).chain(custom.map(|load| (None, load))).collect()
+    }
+
+    /// The load of one point of a sweep.
+    pub(crate) fn swept(&self, over: &str, value: f64) -> Workload {
+        let preset = || Preset::Uncontended.workload(self.seconds);
+        let mut load = self.custom.clone().unwrap_or_else(preset);
+        // A whole number.
+        let count = value as u32;
+        match over {
+            "names" => (load.names, load.workers) = (count, count),
+            "workers" => load.workers = count,
+            "processes" => {
+                let tasks = if self.custom.is_none() { 4 } else { 1 };
+                load.processes = count;
+                load.workers = load.workers.max(count * tasks);
+            }
+            // One more takes turns beside those that are kept.
+            "held" => (load.names, load.workers, load.processes) = (count + 1, count + 1, 1),
+            _ => {
+                load.ttl = Some(Duration::from_secs_f64(value));
+                (load.names, load.workers, load.processes) = (KEPT + 1, KEPT + 1, 1);
+            }
+        }
+        load
+    }
+}
+
+/// The store of a scheme.
+pub(crate) fn known(scheme: &str) -> Result<&'static Store, String> {
+    Store::of_scheme(scheme).ok_or_else(|| {
+        let known: Vec<_> = STORES.iter().map(|store| store.scheme).collect();
+        format!("unknown store {scheme:?}; known: {}", known.join(", "))
+    })
+}
+
 /// How far a run is.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -38,4 +104,20 @@ pub enum Progress<'a> {
     Begins(&'a str, &'a str, &'a str),
     /// It has ended with this many acquisitions per second.
     Ended(f64),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_point_changes_what_is_swept() {
+        let options = Options { seconds: Duration::from_secs(1), ..Options::default() };
+        let load = |over| options.swept(over, 8.0);
+        assert_eq!(load("names").workers, 8);
+        assert_eq!((load("workers").workers, load("workers").names), (8, 1));
+        assert_eq!((load("processes").workers, load("processes").processes), (32, 8));
+        assert_eq!(load("held").workers, 9);
+        assert_eq!(load("ttl").ttl, Some(Duration::from_secs(8)));
+    }
 }

@@ -75,9 +75,9 @@ pub struct Row {
 }
 
 impl Row {
-    pub(crate) fn new(store: &str, contender: String, role: Role, figures: Figures) -> Self {
-        let (store, second) = (store.to_owned(), Vec::new());
-        Self { store, contender, role, figures, ratio: None, second }
+    pub(crate) fn new(store: &str, contender: &str, role: Role, figures: Figures) -> Self {
+        let (store, contender) = (store.to_owned(), contender.to_owned());
+        Self { store, contender, role, figures, ratio: None, second: Vec::new() }
     }
 }
 

@@ -163,7 +163,7 @@ mod tests {
             ..Figures::default()
         };
         let ratio = Ratio::of(&rounds(value));
-        Row { ratio, ..Row::new(store, contender.into(), role, figures) }
+        Row { ratio, ..Row::new(store, contender, role, figures) }
     }
 
     fn report(rows: Vec<Row>, text: &str) -> Report {

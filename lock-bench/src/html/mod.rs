@@ -9,12 +9,12 @@ mod table;
 use lock_report::{command, origin, page, section};
 use maud::{Markup, html};
 
-use crate::{Report, Section, words::load};
+use crate::{Report, Section, columns::ALL, words::load};
 
 pub(crate) use self::{
     answers::{answers, own_cost},
     belief::beliefs,
-    table::summary,
+    table::figures,
 };
 
 const TITLE: &str = "Distributed locks: what they cost";
@@ -73,7 +73,7 @@ fn preset(section: &Section) -> Markup {
                  are per acquisition, connections and watches of all clients together."
             }
         }
-        (table::figures(section).html("Figures"))
+        (table::figures(section, &ALL).html("Figures"))
         (plots::all(section))
     }
 }
