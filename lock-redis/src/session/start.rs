@@ -67,7 +67,7 @@ impl Session {
             session.alarm.clone(),
             Duration::ZERO,
             |session: &Self| session.book().next_due(),
-            |session| async move { session.renew_due() },
+            |session| async move { session.renew_due().await },
         ));
         Ok(session)
     }
