@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use lock_core::{Attempt, DistributedLock, Entry, Kind};
+use lock_lab::Redis;
 use lock_redis::RedisLock;
 use uuid::Uuid;
 
@@ -87,6 +88,58 @@ async fn a_short_lock_is_renewed_between_the_waiters_of_a_crowd() {
     .await;
     waiters.iter().for_each(|waiter| waiter.task.abort());
     within(busy.release()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn behind_a_holder_with_a_short_ttl_only_the_first_page_asks() {
+    const WAITERS: usize = 1000;
+    let (server, holder, crowd) = two_drivers().await;
+    let ttl = Duration::from_secs(4);
+    let held = acquire(&holder, "orders", ttl).await.unwrap();
+    // They are not renewed meanwhile.
+    let waiters: Vec<_> = (0..WAITERS).map(|_| Waiter::start(&crowd, "orders", TTL * 20)).collect();
+    until(async || queue_length(&server, "orders").await == WAITERS).await;
+    let (before, until_before) = (server.counters().await.unwrap(), held.validity().until());
+    until(async || held.validity().until() > until_before + ttl * 3).await;
+    // A look at a waiter writes until when it is alive.
+    let asked = server.counters().await.unwrap().since(&before).get("cmd.hset");
+    assert!(asked > 0 && asked < 500, "{asked}");
+    within(crowd.close()).await.unwrap();
+    for waiter in waiters {
+        assert!(waiter.ended().await.is_err());
+    }
+    held.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
+/// The time that the server has spent on searches of queues for attempts that leave.
+async fn searched(server: &Redis) -> u64 {
+    let stats = server.command(&[b"INFO", b"commandstats"]).await.unwrap();
+    let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_lrem:"));
+    let spent = line.and_then(|line| line.split(',').find_map(|part| part.strip_prefix("usec=")));
+    spent.map_or(0, |micros| micros.parse().unwrap())
+}
+
+/// In another order the server would search half of the queue for each of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_close_leaves_a_queue_in_its_order() {
+    let mut spent = Vec::new();
+    for waiters in [1000, 8000] {
+        let (server, driver) = one_driver().await;
+        let _held = acquire(&driver, "orders", TTL * 10).await.unwrap();
+        let all: Vec<_> =
+            (0..waiters).map(|_| Waiter::start(&driver, "orders", TTL * 10)).collect();
+        until(async || queue_length(&server, "orders").await == waiters).await;
+        let before = searched(&server).await;
+        within(driver.close()).await.unwrap();
+        spent.push(searched(&server).await - before);
+        for waiter in all {
+            assert!(waiter.ended().await.is_err());
+        }
+        nothing_is_left(&server).await;
+    }
+    // Eight times as many, each of which may cost three times as much.
+    assert!(spent[0] > 0 && spent[1] <= spent[0] * 8 * 3, "{spent:?} microseconds");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

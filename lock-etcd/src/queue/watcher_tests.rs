@@ -96,3 +96,25 @@ fn a_hold_that_ends_young_is_not_watched_and_the_next_one_of_its_key_is() {
     let queue = &mut names.watched.get_mut(&queue).unwrap().queue;
     assert!(queue.get_mut(6).is_none() && queue.get_mut(7).is_some());
 }
+
+/// No step takes long, however many names there are.
+#[test]
+fn a_crowd_of_names_is_listed_in_parts_after_a_loss() {
+    let mut names = Names::default();
+    let mut told = Vec::new();
+    for number in 0..200 {
+        let key = |lease: &str| format!("{number}/{lease}.0");
+        let (queue, before) = (format!("{number}/").into(), vec![entry(4, &key("2f"))]);
+        told.push(names.enter(&queue, Uuid::new_v4(), entry(5, &key("1f")), before, HELD));
+    }
+    let lost = names.lost();
+    assert!(names.watched.values().all(|watched| watched.watch.is_none()));
+    lost.iter().for_each(|queue| names.resume(queue));
+    assert!(names.watched.values().all(|watched| watched.watch.is_some()));
+    let now = Clock::Boot.now() + Duration::from_secs(1);
+    let mut parts = Vec::new();
+    while let (Some(part), _) = names.next_list(now) {
+        parts.push((part.len(), names.due.iter().filter(|(at, _)| *at <= now).count()));
+    }
+    assert_eq!(parts, [(64, 136), (64, 72), (64, 8), (8, 0)]);
+}

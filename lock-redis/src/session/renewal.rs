@@ -11,6 +11,7 @@ use lock_core::{
         wait::Waits,
     },
 };
+use tokio::task::coop;
 
 use super::{
     Session,
@@ -74,14 +75,18 @@ impl Session {
     }
 
     /// Starts the renewal of what is due, at each node by itself.
-    pub(super) fn renew_due(self: &Arc<Self>) {
+    pub(super) async fn renew_due(self: &Arc<Self>) {
         let attempts = self.book().take_due(Clock::Boot.now());
+        let mut idle = Vec::new();
         for attempt in attempts {
             let node = self.routes.of(attempt.key.lock());
             if node.to_renew.add(attempt) {
-                tokio::spawn(renew_at(self.clone(), node));
+                idle.push(node);
             }
+            // There may be 10,000. The requests begin when all are there, or there would be more.
+            coop::consume_budget().await;
         }
+        idle.into_iter().for_each(|node| drop(tokio::spawn(renew_at(self.clone(), node))));
     }
 
     /// Renews attempts in one flight: by one request, or one for each slot. Returns how many held

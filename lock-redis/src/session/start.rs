@@ -67,7 +67,7 @@ impl Session {
             session.alarm.clone(),
             Duration::ZERO,
             |session: &Self| session.book().next_due(),
-            |session| async move { session.renew_due() },
+            |session| async move { session.renew_due().await },
         ));
         Ok(session)
     }
@@ -86,7 +86,10 @@ impl Session {
     /// Gives everything back and ends.
     pub(crate) async fn close(self: &Arc<Self>) -> Result<()> {
         let deadline = Clock::Boot.now() + limits::CLOSE;
-        let attempts = self.book().attempts.close();
+        let mut attempts = self.book().attempts.close();
+        // Waiters leave their queues from the head, where the server finds each at once. Then no
+        // lock is handed over to one that leaves.
+        attempts.sort_by_key(|attempt| !attempt.is_waiting());
         let (asking, known): (Vec<_>, Vec<_>) =
             attempts.into_iter().partition(|attempt| attempt.is_asking());
         asking.iter().chain(&known).for_each(|attempt| attempt.closed());

@@ -8,6 +8,8 @@ use crate::layout::{dialect::Dialect, row::Row};
 
 /// Looks that are due at about the same time are made together.
 pub(crate) const TOGETHER: Duration = Duration::from_millis(2);
+/// Most queues that are looked at together, and most attempts of each.
+pub(crate) const MOST: usize = 500;
 /// How long after the expiry of the attempt ahead the head looks. The others look later: the head
 /// goes first.
 const HEAD_SLACK: Duration = Duration::from_millis(2);
@@ -86,9 +88,9 @@ pub(crate) fn next_look(
 }
 
 impl Look {
-    /// Makes it due now.
-    pub(crate) fn ring(&mut self) {
-        (self.at, self.why) = (Instant::default(), self.why.max(Why::Rung));
+    /// Returns the same look, due now.
+    pub(crate) fn ring(self) -> Self {
+        Self { at: Instant::default(), why: self.why.max(Why::Rung), ..self }
     }
 
     /// The next look, if this one shows nothing new.

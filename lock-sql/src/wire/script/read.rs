@@ -13,17 +13,21 @@ use crate::{
 pub(crate) const HEAD: usize = 256;
 
 impl Script {
-    /// Returns the queues of these names. With `bury`, expired entries are removed first, but not
-    /// while an attempt leaves: it would take an expired entry for one that stays, and wake no
-    /// waiter.
-    pub(crate) fn look(self, names: &[LockName], bury: bool) -> String {
-        let all: Vec<_> = names.iter().collect();
-        let names = self.names(names);
+    /// Returns the queues of these names, each up to this token. With `bury`, expired entries are
+    /// removed first, but not while an attempt leaves: it would take an expired entry for one that
+    /// stays, and wake no waiter.
+    pub(crate) fn look(self, queues: &[(&LockName, u64)], bury: bool) -> String {
+        let names: Vec<_> = queues.iter().map(|(name, _)| *name).collect();
         let dead = match bury {
             false => String::new(),
-            true => self.after_arrivals_if_pushed(&all) + &self.bury(&names),
+            true => self.after_arrivals_if_pushed(&names) + &self.bury(&self.names(names)),
         };
-        dead + &self.queues(&names, false)
+        let up_to = |(name, last): &(&LockName, u64)| {
+            format!("(name = {} AND token <= {last})", self.name(name))
+        };
+        let queues: Vec<_> = queues.iter().map(up_to).collect();
+        let queues = queues.join(" OR ");
+        dead + &self.select(false, &format!("WHERE {queues} ORDER BY name, token"))
     }
 
     /// The whole queue of each name, in the order in which attempts are let in.
