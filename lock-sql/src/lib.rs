@@ -199,7 +199,7 @@ pub use crate::wire::faults::Faults;
 pub use crate::{
     config::{
         SqlConfig, Target,
-        server::{Failover, Server},
+        server::{Failover, Pooler, Server},
     },
     layout::{dialect::Dialect, schema::schema},
     lease::SqlLease,
