@@ -154,7 +154,7 @@ impl Server {
         Ok(())
     }
 
-    /// Refuses a pooler on MySQL: its sessions are shared by proxies that no message recognises.
+    /// Refuses a pooler: scripts of MySQL rely on the settings of their session.
     pub(crate) fn check_direct(&self) -> Result<()> {
         let allowed = "none on MySQL and MariaDB: name the server itself";
         self.pooler.map_or(Ok(()), |pooler| Err(invalid("pooler", format!("{pooler:?}"), allowed)))
