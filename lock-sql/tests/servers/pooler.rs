@@ -57,9 +57,9 @@ async fn clients_behind_it_and_beside_it_exclude_and_wake_each_other() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_other_programs_have_set_in_a_session_does_not_count() {
     const SET: &str = "SET search_path = elsewhere; SET synchronous_commit = off; \
-        SET default_transaction_isolation = serializable";
+        SET default_transaction_isolation = serializable; SET ROLE elsewhere";
     let server = Database::start(Dialect::Postgres).await;
-    server.sql("CREATE SCHEMA elsewhere").await;
+    server.sql("CREATE SCHEMA elsewhere; CREATE ROLE elsewhere; GRANT elsewhere TO lab").await;
     let pooler = pooler(&server, "transaction", "default_pool_size = 1").await;
     let [here, direct] = [locks(&url(&pooler, "transaction")).await, locks(&server.url()).await];
     let mut stranger = stranger(&pooler).await;

@@ -57,12 +57,14 @@ const ORIGIN: &str = "SELECT (SELECT system_identifier::text FROM pg_control_sys
 ///
 /// The settings are those of [`SETUP`], for the message's own transaction: the next message may meet
 /// another session, and a `SET` of another program may have stayed in this one. With its
-/// `search_path`, one of two clients would find other tables, so both would have the same lock.
+/// `search_path`, or with its role where the path names `$user`, one of two clients would find
+/// other tables, so both would have the same lock.
 ///
-/// The end asks the same as [`ORIGIN`], and for the database and the table, too: a pooler may be led
-/// to another database of the server. It fails on a standby, whose data may be old.
+/// The end asks the same as [`ORIGIN`], and for the database and the table, too: a pooler may be
+/// led to another database of the server. It fails on a standby, whose data may be old.
 const POOLED: [&str; 2] = [
-    "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path TO DEFAULT; \
+    "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCAL role TO DEFAULT; \
+     SET LOCAL search_path TO DEFAULT; \
      SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '3s'; SET LOCAL jit = off; \
      SET LOCAL bytea_output = 'hex'; SET LOCAL client_min_messages = 'warning'; \
      SELECT set_config('synchronous_commit', 'on', true) \
