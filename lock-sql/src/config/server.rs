@@ -157,7 +157,9 @@ impl Server {
     /// Refuses a pooler: scripts of MySQL rely on the settings of their session.
     pub(crate) fn check_direct(&self) -> Result<()> {
         let allowed = "none on MySQL and MariaDB: name the server itself";
-        self.pooler.map_or(Ok(()), |pooler| Err(invalid("pooler", format!("{pooler:?}"), allowed)))
+        self.pooler.map_or(Ok(()), |pooler| {
+            Err(invalid("pooler", format!("{pooler:?}").to_lowercase(), allowed))
+        })
     }
 
     /// The hosts, without the brackets of IPv6, and their ports.
