@@ -28,9 +28,9 @@ const BUSY: Duration = Duration::from_secs(20);
 
 /// A private server, with the functions of its store's own tools.
 struct Lab<S: 'static> {
-    server: Lent<S>,
-    /// What is before the server.
+    /// What is before the server. It is gone when the next check gets the server.
     pooler: Option<PgBouncer>,
+    server: Lent<S>,
     /// The clients' login in place of the server's own.
     login: Option<&'static str>,
     /// Text to append to the URL.
@@ -199,7 +199,8 @@ fn rights(dialect: distlock::sql::Dialect, create: &str, to: &str) -> String {
     format!("{schema}\n{create};\n{}", grant.concat())
 }
 
-/// With TLS, the clients have the rights that the page names alone. Or behind a pooler in this mode.
+/// With TLS, the clients have the rights that the page names alone. Or they are behind a pooler in
+/// this mode.
 #[cfg(feature = "postgres")]
 pub async fn postgres(
     tls: bool,
