@@ -62,11 +62,11 @@ pub fn against(before: &Report, now: &Report) -> Comparison {
         let old = before.sections.iter().find(|old| is_same_load(old, section));
         let Some(sections) = old.map(|old| [old, section]) else { continue };
         for row in section.rows.iter().filter(|row| row.role == Role::Distlock) {
-            for figure in &FIGURES {
+            for figure @ (name, is_rate, _) in &FIGURES {
                 let Some(pair) = pair(figure, sections, &row.store, same_machine) else { continue };
-                let what = format!("{} on {}: {}", section.preset, row.store, figure.0);
+                let what = format!("{} on {}: {name}", section.preset, row.store);
                 found.compared += 1;
-                found.changes.extend(change(what, figure, &pair));
+                found.changes.extend(change(what, *is_rate, &pair));
             }
         }
     }
@@ -110,13 +110,13 @@ fn pair(figure: &Figure, sections: [&Section; 2], store: &str, same_machine: boo
 }
 
 /// `None` if it has not changed beyond noise.
-fn change(what: String, figure: &Figure, Pair { old, new, beside_floor }: &Pair) -> Option<Change> {
+fn change(what: String, is_rate: bool, Pair { old, new, beside_floor }: &Pair) -> Option<Change> {
     let (least, unit) = match beside_floor {
         true => (BESIDE_A_FLOOR, ", as a part of the floor's"),
         false => (BY_ITSELF, ""),
     };
     let (before, now) = (Ratio::of(old)?, Ratio::of(new)?);
-    let regression = (now.median > before.median) != figure.1;
+    let regression = (now.median > before.median) != is_rate;
     let change = Change { what: what + unit, before, now, regression };
     is_beyond_noise(&before, &now, least).then_some(change)
 }

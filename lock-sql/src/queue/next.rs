@@ -94,10 +94,10 @@ impl Session {
         let look = match waits {
             Some(at) => {
                 let head = book.head(name, &queue[..holders]);
-                next_look(self.dialect(), at - holders + 1, blocked_for(queue, at), head)
+                next_look(self.paced_as(), at - holders + 1, blocked_for(queue, at), head)
             }
             // Others of this client may wait behind it. They are rung when it leaves.
-            None if excludes => next_look(self.dialect(), 1, Duration::MAX, None),
+            None if excludes => next_look(self.paced_as(), 1, Duration::MAX, None),
             None => Look { at: Clock::Boot.now(), why: Why::Pace, ..*look },
         };
         book.look_again(name, Look { seen: waits.and(seen), ..look });
