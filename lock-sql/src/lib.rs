@@ -52,6 +52,12 @@
 //! another `journal_mode`, or `locking_mode` to `EXCLUSIVE`, keeps the locks out of the file, or is
 //! kept out.
 //!
+//! ## Your own transactions
+//!
+//! [`CommitHeld::commit`] commits a `sqlx::Transaction` of the same database and schema only while
+//! the lock is held: no late holder commits. [`SqlLease::check_sql`] is its last statement, for
+//! every other client.
+//!
 //! # Guarantees
 //!
 //! First come, first served. A waiter is woken by a push on PostgreSQL, and polls on the others.
@@ -177,6 +183,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod acquire;
+mod commit;
 mod config;
 mod election;
 mod error;
@@ -197,6 +204,7 @@ pub use crate::queue::schedule::pace;
 #[cfg(all(feature = "properties", feature = "sqlite"))]
 pub use crate::wire::faults::Faults;
 pub use crate::{
+    commit::CommitHeld,
     config::{
         SqlConfig, Target,
         server::{Failover, Server},
@@ -204,5 +212,5 @@ pub use crate::{
     layout::{dialect::Dialect, schema::schema},
     lease::SqlLease,
     lock::SqlLock,
-    wire::given_client::GivenPool,
+    wire::{given_client::GivenPool, given_transaction::GivenTransaction},
 };
