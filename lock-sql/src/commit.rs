@@ -81,7 +81,8 @@ impl CommitHeld for Held {
         &'a self,
         transaction: impl Into<GivenTransaction<'a>>,
     ) -> BoxFuture<'a, Result<()>> {
-        match transaction.into().0 {
+        let GivenTransaction(transaction) = transaction.into();
+        match transaction {
             #[cfg(feature = "sqlite")]
             AnyTransaction::Sqlite(open) => Box::pin(commit(self, open)),
             #[cfg(feature = "mysql")]
