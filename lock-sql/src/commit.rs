@@ -22,8 +22,8 @@ const COMMIT: &str = "commit";
 const OTHER_STORE: &str = "commit a transaction of SQL together with its lock";
 /// What is wrong with a transaction that does not find the entry of a lock that is held.
 const ELSEWHERE: &str = "one that does not find the lock";
-const ALLOWED: &str = "a transaction of the database and the schema that the locks are in, begun after \
-    the lock was granted";
+const ALLOWED: &str = "a transaction of the database and the schema that the locks are in, begun \
+    after the lock was granted";
 
 /// A commit that is only made while the lock is held. [`Held`], to which a
 /// [`LockGuard`](lock_core::LockGuard) derefs, has it.

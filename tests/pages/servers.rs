@@ -78,8 +78,9 @@ mod mariadb {
 }
 
 mod sqlite {
-    use distlock::Locks;
-    use lock_sql::{SqlConfig, SqlLock};
+    use distlock::{Error, Locks, StoreUrl};
+    use lock_memory::{MemoryConfig, MemoryLock};
+    use lock_sql::{CommitHeld, SqlConfig, SqlLock};
 
     database!(SqliteConnection, "SQLite");
 
@@ -91,5 +92,19 @@ mod sqlite {
         let path = folder.path().join("shop.db");
         let driver = SqlLock::connect(SqlConfig::file(Some(path))).await.unwrap();
         crate::pages::all(id, &Locks::new(driver), async || Own::connect(&url).await).await;
+    }
+
+    #[tokio::test]
+    async fn a_lock_of_another_store_commits_nothing() {
+        let url = StoreUrl::parse("memory:elsewhere").unwrap();
+        let driver = MemoryLock::connect(MemoryConfig::from_url(&url).unwrap()).await.unwrap();
+        let guard = Locks::new(driver).lock("shop").unwrap().acquire().await.unwrap();
+        let mut shop = Driver::connect("sqlite::memory:").await.unwrap();
+        let mut open = shop.begin().await.unwrap();
+        sqlx::query("CREATE TABLE stock (n BIGINT)").execute(&mut *open).await.unwrap();
+        let refused = guard.commit(open).await.unwrap_err();
+        assert!(matches!(refused, Error::Unsupported { .. }), "{refused:?}");
+        let tables = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM sqlite_master");
+        assert_eq!(tables.fetch_one(&mut shop).await.unwrap(), 0);
     }
 }

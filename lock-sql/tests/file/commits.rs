@@ -1,5 +1,5 @@
-//! The program's own transactions in the file of the locks, which are committed only while a lock is
-//! held.
+//! The program's own transactions in the file of the locks, which are committed only while a lock
+//! is held.
 
 use std::path::Path;
 
