@@ -52,6 +52,12 @@
 //! program whose own connections set another `journal_mode`, or `locking_mode` to `EXCLUSIVE`,
 //! keeps the locks out of the file, or is kept out.
 //!
+//! ## Your own transactions
+//!
+//! [`CommitHeld::commit`] commits a `sqlx::Transaction` of the same database and schema only while
+//! the lock is held: no late holder commits. [`SqlLease::check_sql`] is its last statement, for
+//! every other client.
+//!
 //! # Guarantees
 //!
 //! First come, first served. A waiter is woken by a push on PostgreSQL, and polls on the others.
@@ -181,6 +187,7 @@
 #![cfg_attr(not(test), warn(clippy::large_futures))]
 
 mod acquire;
+mod commit;
 mod config;
 mod election;
 mod error;
@@ -201,6 +208,7 @@ pub use crate::queue::schedule::pace;
 #[cfg(all(feature = "properties", feature = "sqlite"))]
 pub use crate::wire::faults::Faults;
 pub use crate::{
+    commit::CommitHeld,
     config::{
         SqlConfig, Target,
         server::{Failover, Pooler, Server},
@@ -208,5 +216,5 @@ pub use crate::{
     layout::{dialect::Dialect, schema::schema},
     lease::SqlLease,
     lock::SqlLock,
-    wire::given_client::GivenPool,
+    wire::{given_client::GivenPool, given_transaction::GivenTransaction},
 };

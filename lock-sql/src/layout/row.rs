@@ -54,6 +54,8 @@ pub(crate) struct Rows {
     pub(crate) entries: Vec<Row>,
     /// Each with the attempt that it is about; the nil id if there is none.
     pub(crate) numbers: Vec<(Uuid, u64)>,
+    /// How many rows had one column: those that a statement only locks.
+    pub(crate) locked: usize,
     /// How many rows were of another kind: the server's own tables.
     pub(crate) foreign: usize,
     /// Where the data comes from, as a message behind a pooler tells: see `wire::verdict`.
@@ -79,9 +81,9 @@ impl Rows {
         self.numbers.get(at).map(|(_, number)| *number)
     }
 
-    /// Reads rows. An entry has 12 columns, a number 2. A row with one column only locks a counter,
-    /// or sends a notification; one with four tells the origin. Rows of the server's own tables are
-    /// counted.
+    /// Reads rows. An entry has 12 columns, a number 2. A row with one column only locks a row, or
+    /// sends a notification; one with four tells the origin. Rows with one column, and those of the
+    /// server's own tables, are counted.
     pub(crate) fn read<R: sqlx::Row>(rows: &[R]) -> sqlx::Result<Self>
     where
         for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
@@ -91,7 +93,8 @@ impl Rows {
         let mut read = Self::default();
         for row in rows {
             match row.len() {
-                0 | 1 => {}
+                0 => {}
+                1 => read.locked += 1,
                 2 => {
                     let attempt: Vec<u8> = row.try_get(0)?;
                     let attempt = Uuid::from_slice(&attempt).unwrap_or_default();

@@ -7,6 +7,7 @@ pub(crate) mod failure;
 #[cfg(all(feature = "properties", feature = "sqlite"))]
 pub(crate) mod faults;
 pub(crate) mod given_client;
+pub(crate) mod given_transaction;
 pub(crate) mod hosts;
 mod logins;
 pub(crate) mod method;

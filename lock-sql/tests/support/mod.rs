@@ -6,6 +6,8 @@ pub mod contend;
 pub mod counters;
 pub mod floor;
 pub mod grants;
+#[cfg(all(feature = "mysql", feature = "postgres"))]
+pub mod program;
 pub mod sizes;
 mod turn;
 pub mod vain;

@@ -6,6 +6,7 @@
 mod acquire;
 mod convert;
 mod floor;
+mod held;
 mod read;
 mod release;
 mod renew;
