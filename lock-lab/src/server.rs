@@ -185,6 +185,11 @@ impl Server {
         self.run().process = None;
     }
 
+    /// Has the server read its configuration again, with SIGHUP.
+    pub(crate) fn reload(&self) {
+        self.with_process(Process::reload);
+    }
+
     /// Moves the server's clocks away from the machine's: the wall clock, and the monotonic clocks.
     ///
     /// Only this server reads the moved clocks, from now on: its process and those that it has

@@ -47,10 +47,10 @@
 //! | its limits, its timeouts, its log | not used |
 //! | `pool.close()` | does not affect the locks, and [`Locks::close`](lock_core::Locks::close) does not affect the pool. The locks keep a handle: a pool that is only dropped closes when the locks are dropped, too |
 //!
-//! A pool through PgBouncer is refused. A pool of SQLite must have its file already, and none in
-//! memory. The write-ahead log stays with the program's file. A program whose own connections set
-//! another `journal_mode`, or `locking_mode` to `EXCLUSIVE`, keeps the locks out of the file, or is
-//! kept out.
+//! A pool through PgBouncer is refused: name it with [`Server::pooler`]. A pool of SQLite must have
+//! its file already, and none in memory. The write-ahead log stays with the program's file. A
+//! program whose own connections set another `journal_mode`, or `locking_mode` to `EXCLUSIVE`,
+//! keeps the locks out of the file, or is kept out.
 //!
 //! # Guarantees
 //!
@@ -84,7 +84,9 @@
 //! Servers and settings that cannot keep locks are refused for good, as
 //! [`Rejected`](lock_core::Error::Rejected) with the reason: `docs/stores/sql.md` lists them. A
 //! pooler is recognised by a start-up option (`options=-c distlock.direct=yes`) that poolers refuse
-//! or drop. Settings that weaken locks are [`cautions`](lock_core::Guarantees::cautions).
+//! or drop, unless [`Server::pooler`] says how it pools: then each message brings its settings, and
+//! asks for the server and the database that it has come to. Settings that weaken locks are
+//! [`cautions`](lock_core::Guarantees::cautions).
 //!
 //! # Implementation
 //!
@@ -138,13 +140,14 @@
 //! behind readers. An attempt that leaves has the name's counter to itself until its transaction
 //! ends. A connection for pushes that has died in silence is replaced within 12 s.
 //!
-//! The others poll: one query per client for all queues that are due, however many of its attempts
-//! wait for a name. A client whose first attempt is at place *n* of a queue waits between half and
-//! the whole of *n* times the step (SQLite 10 ms, MySQL 25 ms), at most 250 ms or 1 s. While the
-//! only holder that is not this client's is new, the step is shorter: a quarter of the time since
-//! this client first saw it, from 1 ms on. So a short hold is followed at once, and each holder
-//! costs at most 30 looks more, and as many for each wait that begins while no other of this client
-//! waits for the name. The head also looks 2 ms after the expiry of the entry ahead of it.
+//! The others poll, and so does PostgreSQL with [`Pooler::Transaction`] at MySQL's pace: one query
+//! per client for all queues that are due, however many of its attempts wait for a name. A client
+//! whose first attempt is at place *n* of a queue waits between half and the whole of *n* times the
+//! step (SQLite 10 ms, MySQL 25 ms), at most 250 ms or 1 s. While the only holder that is not this
+//! client's is new, the step is shorter: a quarter of the time since this client first saw it, from
+//! 1 ms on. So a short hold is followed at once, and each holder costs at most 30 looks more, and
+//! as many for each wait that begins while no other of this client waits for the name. The head
+//! also looks 2 ms after the expiry of the entry ahead of it.
 //!
 //! Within one process (SQLite: all clients of one path, also by symbolic links; MySQL: all that
 //! name the server and the database in the same way) a release wakes the first in line at once. An
@@ -199,7 +202,7 @@ pub use crate::wire::faults::Faults;
 pub use crate::{
     config::{
         SqlConfig, Target,
-        server::{Failover, Server},
+        server::{Failover, Pooler, Server},
     },
     layout::{dialect::Dialect, schema::schema},
     lease::SqlLease,

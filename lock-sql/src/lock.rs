@@ -142,7 +142,7 @@ fn guarantees(config: &SqlConfig) -> Guarantees {
     guarantees.expiry_slack = SLACK;
     guarantees.names_at_once = set::NAMES;
     guarantees.detach = true;
-    if dialect == Dialect::Postgres {
+    if config.is_pushed() {
         guarantees.wake = Wake::Push;
         guarantees.loss = LossSignal::Push;
     }

@@ -87,7 +87,7 @@ pub(crate) async fn acquire(
         let place = at + 1 - holders;
         caller.queued(&attempt.name, Some(place));
         let head = session.book().head(&attempt.name, &queue[..holders]);
-        let look = next_look(session.dialect(), place, blocked_for(&queue, at), head);
+        let look = next_look(session.paced_as(), place, blocked_for(&queue, at), head);
         if session.book().wait(attempt, look, rings) {
             session.look_bell.notify_one();
         }

@@ -56,10 +56,14 @@ pub(crate) struct Rows {
     pub(crate) numbers: Vec<(Uuid, u64)>,
     /// How many rows were of another kind: the server's own tables.
     pub(crate) foreign: usize,
+    /// Where the data comes from, as a message behind a pooler tells: see `wire::verdict`.
+    pub(crate) origin: Option<[u64; ORIGIN]>,
 }
 
 /// The columns of an entry.
 const ENTRY: usize = 12;
+/// The columns of an origin.
+const ORIGIN: usize = 4;
 
 impl Deref for Rows {
     type Target = [Row];
@@ -76,7 +80,8 @@ impl Rows {
     }
 
     /// Reads rows. An entry has 12 columns, a number 2. A row with one column only locks a counter,
-    /// or sends a notification. Rows of the server's own tables are counted.
+    /// or sends a notification; one with four tells the origin. Rows of the server's own tables are
+    /// counted.
     pub(crate) fn read<R: sqlx::Row>(rows: &[R]) -> sqlx::Result<Self>
     where
         for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
@@ -91,6 +96,13 @@ impl Rows {
                     let attempt: Vec<u8> = row.try_get(0)?;
                     let attempt = Uuid::from_slice(&attempt).unwrap_or_default();
                     read.numbers.push((attempt, unsigned(row.try_get(1)?)));
+                }
+                ORIGIN => {
+                    let mut origin = [0; ORIGIN];
+                    for (at, number) in origin.iter_mut().enumerate() {
+                        *number = unsigned(row.try_get(at)?);
+                    }
+                    read.origin = Some(origin);
                 }
                 columns if columns > ENTRY => read.foreign += 1,
                 _ => {

@@ -93,7 +93,7 @@ impl Session {
             let (place, left) = (at - holders + 1, blocked_for(&queue, at));
             let mut book = self.book();
             let head = book.head(name, &queue[..holders]);
-            let look = next_look(self.dialect(), place, left, head);
+            let look = next_look(self.paced_as(), place, left, head);
             book.look_again(name, Look { seen, ..look });
         }
     }

@@ -2,6 +2,7 @@
 //! the host that takes writes.
 
 use std::{
+    borrow::Cow,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -32,6 +33,9 @@ pub(crate) trait Link: Connection + Sized + 'static {
 
     /// Asks how many commits wait for a standby, where no time limit of the server ends that.
     const HUNG_COMMITS: Option<&str> = None;
+
+    /// What goes before and after each script behind a pooler: its settings, and where it is.
+    const POOLED: [&str; 2] = [""; 2];
 
     /// Makes a connection with the settings that scripts need. Returns it, and where the server's
     /// data comes from, if the server tells.
@@ -115,6 +119,8 @@ impl<C: Link> Host<C> {
 pub(crate) struct Hosts<C: Link> {
     hosts: Vec<Arc<Host<C>>>,
     pub(super) timeouts: Timeouts,
+    /// Whether the host is a pooler.
+    pub(super) is_pooled: bool,
     writer: Mutex<Writer>,
     /// Locked while the hosts are asked which of them takes writes.
     choosing: tokio::sync::Mutex<()>,
@@ -153,10 +159,20 @@ impl<C: Link> Hosts<C> {
         Self {
             hosts,
             timeouts,
+            is_pooled: false,
             writer: Mutex::default(),
             choosing: tokio::sync::Mutex::default(),
             moved: Arc::default(),
             told: Mutex::default(),
+        }
+    }
+
+    /// The message of a script: behind a pooler, nothing is left of what others have set.
+    pub(super) fn message<'a>(&self, script: &'a str) -> Cow<'a, str> {
+        let [before, after] = C::POOLED;
+        match self.is_pooled {
+            true => Cow::Owned(format!("{before}{script}{after}")),
+            false => Cow::Borrowed(script),
         }
     }
 
@@ -261,7 +277,7 @@ impl<C: Link> Hosts<C> {
 
     /// Notes which host takes writes. Returns the time of the last move. By its origin, a server
     /// that has taken over is another one also behind the same name.
-    fn found(&self, at: usize, origin: Option<Origin>) -> Option<Instant> {
+    pub(super) fn found(&self, at: usize, origin: Option<Origin>) -> Option<Instant> {
         let mut writer = lock(&self.writer);
         if writer.is_other(origin) || writer.last.is_some_and(|last| last != at) {
             writer.moved = Some(Clock::Boot.now());

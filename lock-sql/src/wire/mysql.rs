@@ -20,7 +20,7 @@ use crate::{
         failure::Failure,
         given_client,
         hosts::{Hosts, Link},
-        remote::{Remote, hosts, set, texts},
+        remote::{Remote, address, hosts, set, texts},
         verdict::Origin,
     },
 };
@@ -61,9 +61,8 @@ pub(crate) type MySql = Remote<MySqlConnection>;
 impl MySql {
     /// Sends nothing yet.
     pub(crate) fn new(server: &Server) -> Result<Self, Error> {
-        let database = server.database.as_deref().unwrap_or_default();
-        let hosts = hosts(server, PORT, options)?;
-        Ok(Self::by(Some(format!("{}/{database}", server.hosts.join(","))), hosts))
+        server.check_direct()?;
+        Ok(Self::by(Some(address(server)), hosts(server, PORT, options)?))
     }
 
     /// Uses a pool's options. Sends nothing yet.

@@ -10,13 +10,14 @@ use tokio::{runtime::Handle, time::timeout};
 
 use crate::{
     error::Refusal,
-    layout::dialect::stamp,
+    layout::{dialect::stamp, row::Rows},
     wire::{
         connections::{Connections, Made},
         database::{Answer, Database},
         failure::Failure,
         hosts::Link,
         turns::{GOODBYE, Limit, Rank, Turn, over},
+        verdict::Origin,
     },
 };
 
@@ -75,13 +76,18 @@ impl<C: Link> Connections<C> {
         mut turn: Turn,
     ) -> Answer {
         let mut is_again = false;
+        let message = self.hosts.message(script);
         loop {
             let mut busy = self.busy(limit, turn).await?;
             let limit = limit.at_most(self.hosts.timeouts.request);
             let sent = Clock::Boot.now();
-            let rows = busy.connection()?.fetch(stamp(script, sent));
+            let rows = busy.connection()?.fetch(stamp(&message, sent));
             let error = match limit.within(rows).await {
                 Ok(Ok(rows)) => {
+                    // The database behind a pooler may be another one for each message.
+                    if let Ok(Rows { origin: Some(origin), .. }) = &rows {
+                        self.hosts.found(0, Some(Origin::of(*origin)));
+                    }
                     busy.put_back();
                     return rows.map(|rows| (sent, rows)).map_err(Failure::Refused);
                 }

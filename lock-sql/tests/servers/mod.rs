@@ -1,4 +1,4 @@
-//! PostgreSQL and MariaDB: rights, lost replies, pushes, closing, TLS, and what a lock costs.
+//! PostgreSQL and MariaDB: rights, lost replies, pushes, closing, TLS, poolers, what a lock costs.
 
 mod alone;
 #[path = "../../../tests/shared/beat.rs"]
@@ -23,6 +23,7 @@ mod isolation;
 mod limits;
 mod logins;
 mod own_client;
+mod pooler;
 mod pushes;
 mod read_only;
 mod refusals;

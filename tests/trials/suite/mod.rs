@@ -31,8 +31,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 pub fn trials(report: &Arc<Report>) -> Vec<Trial> {
     let mut trials = Vec::new();
     for (turn, store) in stores::all().into_iter().enumerate() {
-        for property in properties::all() {
-            trials.extend(exclusive(store, property, report));
+        for (at, property) in properties::all().iter().enumerate() {
+            trials.extend(exclusive(store, turn + at, property, report));
             if property.of_exclusive {
                 trials.extend(as_mutex(store, turn, property, report));
             }
@@ -43,12 +43,14 @@ pub fn trials(report: &Arc<Report>) -> Vec<Trial> {
 
 fn exclusive(
     store: Store,
+    turn: usize,
     property: &'static Property,
     report: &Arc<Report>,
 ) -> impl Iterator<Item = Trial> {
-    property.checks.iter().map(move |check| {
+    property.checks.iter().enumerate().map(move |(number, check)| {
         let name = format!("suite::{}::{}::{}", store.name, property.name, check.name);
-        trial(name, store, *check, None, report)
+        let is_played = size((turn + number).is_multiple_of(store.one_of), true);
+        trial(name, store, *check, None, report).with_ignored_flag(!is_played)
     })
 }
 
@@ -64,7 +66,7 @@ fn as_mutex(
     AS_MUTEX.iter().enumerate().flat_map(move |(player, (kind, guise))| {
         property.checks.iter().enumerate().map(move |(number, check)| {
             let name = format!("suite::{}::{kind}::{}::{}", store.name, property.name, check.name);
-            let is_its_turn = (turn + number) % AS_MUTEX.len() == player;
+            let is_its_turn = store.one_of == 1 && (turn + number) % AS_MUTEX.len() == player;
             let is_played = size(store.virtual_time || is_its_turn, true);
             trial(name, store, *check, Some(*guise), report).with_ignored_flag(!is_played)
         })
