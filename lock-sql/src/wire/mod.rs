@@ -24,4 +24,6 @@ pub(crate) mod sqlite;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) mod tls_error;
 pub(crate) mod turns;
+#[cfg(feature = "postgres")]
+mod values;
 mod verdict;

@@ -35,7 +35,7 @@ use crate::{
         database::{Answer, Database},
         failure::Failure,
         given_client::{self, Way},
-        hosts::{Hosts, Link},
+        hosts::{Fetched, Hosts, Link, Plans},
         sqlite::{clock::Here, file::Location},
         turns::{Limit, Rank, Turn, Turns},
         verdict::Origin,
@@ -285,7 +285,7 @@ impl Link for SqliteConnection {
         }
     }
 
-    async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {
+    async fn fetch(&mut self, script: String, _: Option<&mut Plans>) -> Fetched {
         raw_sql(AssertSqlSafe(script)).fetch_all(self).await.map(|rows| Rows::read(&rows))
     }
 }
