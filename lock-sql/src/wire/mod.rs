@@ -24,6 +24,6 @@ pub(crate) mod sqlite;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) mod tls_error;
 pub(crate) mod turns;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod values;
 mod verdict;
