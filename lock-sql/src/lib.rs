@@ -112,6 +112,11 @@
 //! statement renews up to 500 rows; on a server it leaves out the rows that another transaction has
 //! locked.
 //!
+//! PostgreSQL and SQLite plan a statement once for each connection, and again after a change of the
+//! tables. A message to PostgreSQL is refused as a whole if the session has forgotten one of its
+//! statements (SQLSTATE `26000`) or a column has another type by now (`0A000`): it is sent again
+//! with all that it needs. Behind a pooler, each message is planned anew.
+//!
 //! ## What goes first
 //!
 //! A client has at most ten requests on their way to a server, and all clients of a process

@@ -3,6 +3,7 @@
 
 use std::{
     borrow::Cow,
+    collections::HashSet,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -27,6 +28,12 @@ const EACH: Duration = Duration::from_secs(1);
 /// How long the other hosts may take to show that they take writes, too, once one does.
 const OTHERS: Duration = Duration::from_millis(300);
 
+/// The statements that a session plans once and has planned, by their hashes.
+pub(crate) type Plans = HashSet<u64>;
+
+/// The rows of all statements of a script. The inner error is about an answer that makes no sense.
+pub(crate) type Fetched = sqlx::Result<sqlx::Result<Rows>>;
+
 /// A connection to a database of one kind.
 pub(crate) trait Link: Connection + Sized + 'static {
     const DIALECT: Dialect;
@@ -43,12 +50,13 @@ pub(crate) trait Link: Connection + Sized + 'static {
         options: &Self::Options,
     ) -> impl Future<Output = Result<(Self, Option<Origin>), Failure>> + Send;
 
-    /// Sends a script. Returns the rows of all its statements; the inner error is about an answer
-    /// that makes no sense.
+    /// Sends a script. Its statements are planned once for this connection, unless `plans` is
+    /// `None`: for what is sent seldom, and if the next script may meet another session.
     fn fetch(
         &mut self,
         script: String,
-    ) -> impl Future<Output = sqlx::Result<sqlx::Result<Rows>>> + Send;
+        plans: Option<&mut Plans>,
+    ) -> impl Future<Output = Fetched> + Send;
 }
 
 /// One host of a database, and the way to it.

@@ -25,4 +25,6 @@ pub(crate) mod sqlite;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) mod tls_error;
 pub(crate) mod turns;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod values;
 mod verdict;

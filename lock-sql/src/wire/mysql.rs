@@ -19,7 +19,7 @@ use crate::{
     wire::{
         failure::Failure,
         given_client,
-        hosts::{Hosts, Link},
+        hosts::{Fetched, Hosts, Link, Plans},
         remote::{Remote, address, hosts, set, texts},
         verdict::Origin,
     },
@@ -103,7 +103,7 @@ impl Link for MySqlConnection {
         Ok((connection, None))
     }
 
-    async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {
+    async fn fetch(&mut self, script: String, _: Option<&mut Plans>) -> Fetched {
         raw_sql(AssertSqlSafe(script)).fetch_all(self).await.map(|rows| Rows::read(&rows))
     }
 }

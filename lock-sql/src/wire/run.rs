@@ -81,7 +81,8 @@ impl<C: Link> Connections<C> {
             let mut busy = self.busy(limit, turn).await?;
             let limit = limit.at_most(self.hosts.timeouts.request);
             let sent = Clock::Boot.now();
-            let rows = busy.connection()?.fetch(stamp(&message, sent));
+            let Made { connection, plans, .. } = busy.made()?;
+            let rows = connection.fetch(stamp(&message, sent), plans.as_mut());
             let error = match limit.within(rows).await {
                 Ok(Ok(rows)) => {
                     // The database behind a pooler may be another one for each message.
@@ -108,7 +109,7 @@ impl<C: Link> Connections<C> {
                 return Err(Failure::Refused(error));
             }
             // A script that ended half-way has left its transaction open, if it had one.
-            let rollback = busy.connection()?.fetch("ROLLBACK".to_owned());
+            let rollback = busy.made()?.connection.fetch("ROLLBACK".to_owned(), None);
             match limit.within(rollback).await {
                 Ok(Ok(_) | Err(sqlx::Error::Database(_))) => {
                     // Of a schema that it may not use, PostgreSQL does not even find the tables.
@@ -143,8 +144,8 @@ impl<C: Link> Connections<C> {
 
 impl<C: Link> Busy<C> {
     /// The connection is there until it is put back or discarded.
-    fn connection(&mut self) -> Result<&mut C, Failure> {
-        self.made.as_mut().map(|(made, _)| &mut made.connection).ok_or(Failure::Closed)
+    fn made(&mut self) -> Result<&mut Made<C>, Failure> {
+        self.made.as_mut().map(|(made, _)| made).ok_or(Failure::Closed)
     }
 
     /// Gives the connection back, which has answered. Returns the turn.

@@ -26,6 +26,7 @@ mod limits;
 mod logins;
 mod own_client;
 mod pooler;
+mod prepared;
 mod pushes;
 mod read_only;
 mod refusals;

@@ -1,5 +1,6 @@
 //! PostgreSQL.
 
+mod prepared;
 pub(crate) mod pushes;
 
 use std::{
@@ -26,7 +27,7 @@ use crate::{
     wire::{
         failure::Failure,
         given_client,
-        hosts::{Hosts, Link},
+        hosts::{Fetched, Hosts, Link, Plans},
         remote::{Remote, address, hosts, set, texts},
         script::OBSERVERS,
         turns::{GOODBYE, Limit},
@@ -37,9 +38,12 @@ use crate::{
 /// A statement must see the data that is there when it runs, and must not wait for others for long.
 /// It must be on the disk when it is answered: otherwise a crash of the server would roll tokens
 /// back. It ends by itself when its client has given up. JIT is off: it takes longer to compile a
-/// long list of names than to execute it.
+/// long list of names than to execute it. A plan is made once, mostly while the tables are almost
+/// empty, and must be good for thousands of entries, too: it goes by the indexes.
 const SETUP: &str = "SET default_transaction_isolation = 'read committed'; \
     SET lock_timeout = '2s'; SET statement_timeout = '3s'; SET jit = off; \
+    SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
+    SET enable_hashjoin = off; SET enable_mergejoin = off; \
     SET bytea_output = 'hex'; SET client_min_messages = 'warning'; \
     SELECT set_config('synchronous_commit', 'on', false) \
     WHERE current_setting('synchronous_commit') = 'off'";
@@ -144,9 +148,31 @@ impl Link for PgConnection {
         Ok((connection, told.and_then(|row| origin(&row)).ok()))
     }
 
-    async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {
-        raw_sql(AssertSqlSafe(script)).fetch_all(self).await.map(|rows| Rows::read(&rows))
+    /// A message without `BEGIN` is one transaction, and no script of PostgreSQL has one. So one that
+    /// is refused has had no effect, and is sent again as a whole if the session has forgotten a
+    /// statement (26000: `DISCARD ALL`), or a column has another type by now (0A000). Validity counts
+    /// from the first sending.
+    async fn fetch(&mut self, script: String, plans: Option<&mut Plans>) -> Fetched {
+        let Some(plans) = plans else { return send(self, script).await };
+        loop {
+            let is_complete = plans.is_empty();
+            let answer = send(self, prepared::message(&script, plans)).await;
+            let Err(why) = &answer else { return answer };
+            plans.clear();
+            if is_complete || !is_stale(why) {
+                return answer;
+            }
+        }
     }
+}
+
+fn is_stale(why: &sqlx::Error) -> bool {
+    let code = why.as_database_error().and_then(|refused| refused.code());
+    matches!(code.as_deref(), Some("26000" | "0A000"))
+}
+
+async fn send(connection: &mut PgConnection, message: String) -> Fetched {
+    raw_sql(AssertSqlSafe(message)).fetch_all(connection).await.map(|rows| Rows::read(&rows))
 }
 
 /// Whether the options lead to a server itself: they name no pooler.

@@ -1,7 +1,8 @@
 //! The statements: one message and one transaction per operation.
 //!
 //! They have no parameters, since several statements in one message cannot have any. Only numbers
-//! and hexadecimal are put into them.
+//! and hexadecimal are put into them, and `wire::values` finds these again where statements are
+//! planned once. So a number may stand only where a `bigint` may, except after `LIMIT`.
 
 mod acquire;
 mod convert;
