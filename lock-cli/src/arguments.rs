@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
 
-/// Variable with the hidden arguments. The command of `run` does not get it.
+/// Variable with the hidden arguments. The launcher removes it for the command of `run`.
 pub(crate) const VARIABLE: &str = "_DISTLOCK_ARGUMENTS";
 /// The options whose value is the URL of a store.
 const OPTIONS: [&str; 2] = ["--store", "--above"];

@@ -1,16 +1,8 @@
 //! The holder: it tells the supervisor the deadlines, and passes signals on to it.
 
 use std::{
-    collections::HashSet,
-    ffi::OsString,
-    io,
-    mem::take,
-    os::{
-        fd::OwnedFd,
-        unix::{net::UnixStream, process::CommandExt},
-    },
-    process::{Child, Command},
-    time::Duration,
+    collections::HashSet, ffi::OsString, io, mem::take, os::unix::net::UnixStream,
+    process::ExitCode, time::Duration,
 };
 
 use distlock::Held;
@@ -23,16 +15,15 @@ use tokio::{
 };
 
 use super::{
-    descriptor::pass,
     family,
+    fork::{Side, fork},
     job_control::JobControl,
     message::{Begin, End, Environment, News, Order},
     outbox::Outbox,
-    supervisor::SUPERVISE,
+    supervisor::{SUPERVISE, supervise},
 };
 use crate::{
-    arguments,
-    exit::{Outcome, say},
+    exit::{Failure, Outcome, say},
     on_lost::Policy,
     signals::{Signals, bit},
 };
@@ -53,7 +44,7 @@ pub(crate) struct Job {
 /// A supervisor whose command has not begun. It starts while the holder waits for the lock. A drop
 /// ends it.
 pub(crate) struct Ready {
-    supervisor: Child,
+    supervisor: Pid,
     socket: UnixStream,
     /// The groups of processes that ran before: what a shell has started before it became this
     /// program is none of the command's.
@@ -61,22 +52,23 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Starts a supervisor for a command.
-    pub(crate) fn start(command: &[OsString]) -> io::Result<Self> {
+    /// Starts a supervisor for a command, before this process starts a runtime. In the supervisor
+    /// and in the launcher it returns at their end, with the exit code.
+    pub(crate) fn start(command: &[OsString]) -> Result<Result<Self, ExitCode>, Failure> {
+        let failed = || Failure::system("starting the command");
         let before = family::groups();
         // If the supervisor dies, this process inherits its children.
-        set_child_subreaper(Some(getpid()))?;
-        let (socket, theirs) = UnixStream::pair()?;
-        let mut supervisor = Command::new("/proc/self/exe");
-        supervisor.arg0("distlock").arg(SUPERVISE).args(command).env_remove(arguments::VARIABLE);
-        // Keys at the terminal are for the holder, which passes them on.
-        let supervisor = supervisor.stdin(OwnedFd::from(theirs)).process_group(0).spawn()?;
-        let pid = i32::try_from(supervisor.id()).ok().and_then(Pid::from_raw);
-        family::reap_strays(pid)?;
-        let ready = Self { supervisor, socket, before };
-        pass(&ready.socket, rustix::stdio::stdin())?;
-        ready.socket.set_nonblocking(true)?;
-        Ok(ready)
+        set_child_subreaper(Some(getpid())).map_err(io::Error::from).map_err(failed())?;
+        // In a group of its own: keys at the terminal are for the holder, which passes them on.
+        match fork(SUPERVISE, command).map_err(failed())? {
+            Side::Parent(supervisor, socket) => Ok(Ok(Self { supervisor, socket, before })),
+            Side::Child(leash) => supervise(leash, command).map(Err),
+        }
+    }
+
+    /// The supervisor, which is a child of this process.
+    pub(crate) fn supervisor(&self) -> Pid {
+        self.supervisor
     }
 
     /// Runs the command under the lock until it has ended, with all its descendants.
@@ -93,7 +85,7 @@ impl Ready {
 impl Drop for Ready {
     fn drop(&mut self) {
         // It has nothing to do any more, and its launcher dies with it.
-        let _ = self.supervisor.kill();
+        let _ = kill_process(self.supervisor, Signal::KILL);
     }
 }
 
@@ -113,9 +105,9 @@ struct Holder {
 
 impl Holder {
     fn new(ready: &Ready, job: Job) -> io::Result<Self> {
-        let supervisor = i32::try_from(ready.supervisor.id()).ok().and_then(Pid::from_raw);
-        let supervisor = supervisor.ok_or_else(|| io::Error::other("no process id"))?;
+        let supervisor = ready.supervisor;
         let socket = ready.socket.try_clone()?;
+        socket.set_nonblocking(true)?;
         let (news, orders) = tokio::net::UnixStream::from_std(socket)?.into_split();
         let (news, orders) = (BufReader::new(news).lines(), Outbox::new(orders));
         let (until, jobs) = (Instant::default(), JobControl::of_this_process());

@@ -1,15 +1,9 @@
 //! The end of a command that loses its lock.
 
-use std::{
-    io::{BufRead, BufReader, IoSlice, Write},
-    mem::MaybeUninit,
-    os::{fd::OwnedFd, unix::net::UnixStream},
-};
+#[cfg(feature = "redis")]
+use std::io::{BufRead, BufReader};
 
-use rustix::{
-    net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg},
-    process::{Pid, Signal, kill_process},
-};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::run::child;
 use crate::place::{Place, Process, lives};
@@ -87,32 +81,6 @@ fn started_with(argument: &str) -> Option<String> {
         let line = std::fs::read_to_string(process.path().join("cmdline")).unwrap_or_default();
         line.contains(argument).then_some(line)
     })
-}
-
-/// The holder was held up between the grant and the command.
-#[test]
-fn no_command_begins_after_its_deadline() {
-    let place = Place::new();
-    let began = place.path().join("began");
-    let (mut holder, theirs) = UnixStream::pair().expect("a socket");
-    let mut supervisor = place.command(&["supervise", "touch", began.to_str().expect("text")]);
-    let mut supervisor = supervisor.stdin(OwnedFd::from(theirs)).spawn().expect("it starts");
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut rights = SendAncillaryBuffer::new(&mut space);
-    let stdin = [rustix::stdio::stdin()];
-    rights.push(SendAncillaryMessage::ScmRights(&stdin));
-    let word = [IoSlice::new(b"!")];
-    sendmsg(&holder, &word, &mut rights, SendFlags::empty()).expect("it listens");
-    let begin =
-        r#"begin {"policy":{"grace":{"secs":0,"nanos":0},"ignore":false},"environment":[]}"#;
-    // In one piece: after the first line alone, the supervisor would end before the order to begin.
-    holder.write_all(format!("until 1\n{begin}\n").as_bytes()).expect("it listens");
-    let mut news = BufReader::new(holder).lines().map(|line| line.expect("news"));
-    assert!(news.next().is_some_and(|line| line.starts_with("started ")));
-    assert_eq!(news.next().as_deref(), Some("late"));
-    assert!(news.last().is_some_and(|line| line.starts_with("ended ")));
-    assert!(supervisor.wait().expect("its end").success());
-    assert!(!began.exists());
 }
 
 /// A holder, its command, and its supervisor.
