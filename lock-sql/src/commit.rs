@@ -101,7 +101,7 @@ where
     let dialect = <D::Connection as Link>::DIALECT;
     let checked = match held.lease_as::<SqlLease>() {
         Some(lease) if lease.dialect() == dialect => {
-            Link::fetch(&mut *open, lease.check_sql()).await.flatten()
+            Link::fetch(&mut *open, lease.check_sql(), None).await.flatten()
         }
         other => {
             // Its connection may be broken; then the database rolls back by itself.
