@@ -95,6 +95,12 @@ impl LockGuard {
         self.0.connected.wait("renew", (**self).renew())
     }
 
+    /// Like [`crate::LockGuard::mark_done`].
+    pub fn mark_done(&self, period: Duration) -> Result<()> {
+        let On { connected, it } = &self.0;
+        connected.wait("mark as done", it.as_ref().expect(NOT_RELEASED).mark_done(period))
+    }
+
     /// Like [`crate::LockGuard::downgrade`].
     pub fn downgrade(&mut self) -> Result<()> {
         let On { connected, it } = &mut self.0;
