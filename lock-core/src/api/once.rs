@@ -140,7 +140,7 @@ impl OncePer {
             }
             let guard = lock.acquire().await?;
             // That there is no mark counts only now: earlier, a holder could still write one.
-            let Some(mark) = client.mark(name.clone()).await? else { return Ok(Ok(guard)) };
+            let Some(mark) = guard.mark().await? else { return Ok(Ok(guard)) };
             // A failure is traced.
             let _ = guard.release().await;
             Ok(Err(mark))
@@ -149,9 +149,32 @@ impl OncePer {
 }
 
 impl LockGuard {
+    /// Returns the lock's mark, as [`Locks::mark`](crate::Locks::mark) does. Here it counts that
+    /// there is none, since no other client can write one while the lock is held. It asks again
+    /// while the store does not answer, until the lock is lost.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Locks::mark`](crate::Locks::mark), and [`Error::Lost`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses the answer and nothing else.
+    pub fn mark(&self) -> BoxFuture<'_, Result<Option<Mark>>> {
+        Box::pin(async move {
+            let (hold, mut pause) = (self.held().0, AGAIN);
+            loop {
+                hold.check_all()?;
+                match hold.client.mark(hold.name.clone()).await {
+                    Err(Error::Unavailable { .. }) => pause.wait().await,
+                    answer => return answer,
+                }
+            }
+        })
+    }
+
     /// Marks the work of an exclusive lock as done for this period, which counts from the grant:
-    /// for a program that has looked for a [mark](crate::Locks::mark) after the grant, and does not
-    /// use [`Lock::once_per`]. The mark is sent again until the store has answered, or the lock is
+    /// for a program that has looked for a [mark](Self::mark), and does not use [`Lock::once_per`]. The mark is sent again until the store has answered, or the lock is
     /// lost. Release the lock afterwards.
     ///
     /// A period that is over already leaves no mark.
