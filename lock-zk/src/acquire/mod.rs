@@ -36,6 +36,7 @@
 
 mod convert;
 mod enter;
+mod mark;
 pub(crate) mod set;
 
 use std::{
