@@ -8,15 +8,10 @@ use crate::{
         client::{Client, Hold},
         run::done_while_held,
     },
-    driver::{duration::shown, request::this_host},
-    keep::{backoff::Backoff, errors::invalid},
+    driver::request::this_host,
+    keep::{backoff::Backoff, limits::PERIODS},
     machine::finish::Finishing,
 };
-
-/// The longest period: ten years, which every clock of a store can add to its time.
-const LONGEST: Duration = Duration::from_secs(3660 * 24 * 3600);
-/// The shortest period, and the unit of the stores.
-const SHORTEST: Duration = Duration::from_millis(1);
 
 /// The pauses until a mark without an answer is sent again.
 const AGAIN: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
@@ -44,15 +39,15 @@ pub enum Once<T> {
 
 impl Lock {
     /// Does work once per period, whichever processes ask for it: what a job needs that cron starts
-    /// on several hosts. A run that succeeds leaves a [mark](Mark) in the store. Until the period is
-    /// over, counted from the grant of that run, others see the mark and do nothing.
+    /// on several hosts. A run that succeeds leaves a [mark](Mark) in the store. Until the period
+    /// is over, which counts from the grant of that run, others see the mark and do nothing.
     ///
-    /// The mark is written in the one step in which the store finds the lock still held. So there is
-    /// no mark of a run that failed, or lost its lock. Only when the store has confirmed the mark is
-    /// the lock released. If the store does not, the lock expires. A crash between the end of the
-    /// work and its mark, and whatever loses the mark
-    /// ([`Guarantees::marks`](crate::Guarantees::marks)), have the work done again: at least once,
-    /// not exactly once.
+    /// The mark is written in the one step in which the store finds the lock still held. So there
+    /// is no mark of a run that failed, or lost its lock. The lock is released when the store has
+    /// confirmed the mark. If it does not, the lock expires.
+    ///
+    /// **At least once.** A crash between the end of the work and its mark has the work done again,
+    /// and so has a loss of the mark: see [`Guarantees::marks`](crate::Guarantees::marks).
     ///
     /// ```no_run
     /// # use lock_core as distlock;
@@ -82,15 +77,15 @@ impl Lock {
 }
 
 impl OncePer {
-    /// Looks for a mark; without one, waits for the lock as [`Lock::acquire`] does, looks again, and
-    /// does the work while the lock is held. If the work returns `Ok`, it is marked as done, and the
-    /// lock released. If the lock is lost, the work is dropped at its next await point.
+    /// Looks for a mark; without one, waits for the lock as [`Lock::acquire`] does, looks again,
+    /// and does the work while the lock is held. If the work returns `Ok`, it is marked as done,
+    /// and the lock released. If the lock is lost, the work is dropped at its next await point.
     ///
     /// # Errors
     ///
     /// The work's own; the same as [`Lock::acquire`]; [`Error::Lost`] if the lock was lost before
     /// the work was done; [`Error::Unsupported`] if the store keeps no marks or the lock is shared;
-    /// [`Error::InvalidOption`] for a period of nothing, or of more than ten years; and the store's
+    /// [`Error::InvalidOption`] for a period below 1 ms or above 3660 days; and the store's
     /// errors if it does not say whether there is a mark. The work has not begun, or has failed.
     ///
     /// # Cancel safety
@@ -174,7 +169,8 @@ impl LockGuard {
     }
 
     /// Marks the work of an exclusive lock as done for this period, which counts from the grant:
-    /// for a program that has looked for a [mark](Self::mark), and does not use [`Lock::once_per`]. The mark is sent again until the store has answered, or the lock is
+    /// for a program that has looked for a [mark](Self::mark), and does not use
+    /// [`Lock::once_per`]. The mark is sent again until the store has answered, or the lock is
     /// lost. Release the lock afterwards.
     ///
     /// A period that is over already leaves no mark.
@@ -184,7 +180,7 @@ impl LockGuard {
     /// - [`Error::Lost`] if the lock was lost before the store confirmed. Nothing is marked then,
     ///   unless a request without an answer has done it while the lock was still held.
     /// - [`Error::Unsupported`] if the store keeps no marks, or the lock is not exclusive;
-    ///   [`Error::InvalidOption`] for a period of nothing, or of more than ten years.
+    ///   [`Error::InvalidOption`] for a period below 1 ms or above 3660 days.
     /// - [`Error::Denied`], [`Error::Rejected`]: nothing is marked.
     ///
     /// # Cancel safety
@@ -219,7 +215,7 @@ impl Hold {
         loop {
             self.check_all()?;
             let left = period.saturating_sub(self.client.home.now().since(self.granted));
-            if left < SHORTEST {
+            if left < *PERIODS.start() {
                 return Ok(());
             }
             match self.lease.mark(this_host(), left).await {
@@ -237,13 +233,10 @@ fn is_in_doubt(error: &Error) -> bool {
 impl Client {
     /// Refuses a period that no mark can have.
     fn check_period(&self, kind: Kind, period: Duration) -> Result<()> {
-        self.driver.guarantees().check_marks()?;
-        if kind != Kind::Exclusive {
-            return Err(self.unsupported("mark as done what was done under a lock for several"));
-        }
-        match (SHORTEST..=LONGEST).contains(&period) {
-            true => Ok(()),
-            false => Err(invalid("once_per", shown(period), "1 ms to ten years of 366 days")),
+        self.driver.guarantees().check_period(period)?;
+        match kind {
+            Kind::Exclusive => Ok(()),
+            _ => Err(self.unsupported("mark as done what was done under a lock for several")),
         }
     }
 

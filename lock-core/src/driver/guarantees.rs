@@ -138,6 +138,19 @@ impl Guarantees {
         }
     }
 
+    /// Checks that the store keeps marks, and that work can be marked as done for this period.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`]; [`Error::InvalidOption`] with the range.
+    pub fn check_period(&self, period: Duration) -> Result<()> {
+        self.check_marks()?;
+        match limits::PERIODS.contains(&period) {
+            true => Ok(()),
+            false => Err(invalid("once_per", shown(period), "1 ms to 3660 days")),
+        }
+    }
+
     /// The greatest number that the [token floor](crate::TokenFloor) can be raised to: half of
     /// [`greatest_token`](Self::greatest_token), so that there is room for tokens above it.
     pub fn greatest_floor(&self) -> FencingToken {
