@@ -48,7 +48,10 @@ pub(crate) async fn elect(opt: &Elect, store: &Choice) -> Result<ExitCode, Failu
             let announced = announce(opt, leadership.token().value());
             held::until_asked(&place, leadership, announced, &LEADS, &mut signals).await
         }
-        Some(command) => held::run(&place, leadership, command, store, None, &mut signals).await,
+        Some(command) => {
+            let unmarked = async |_: &Leadership| {};
+            held::run(&place, leadership, command, store, None, unmarked, &mut signals).await
+        }
     }
 }
 
