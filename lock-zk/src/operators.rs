@@ -221,18 +221,12 @@ impl Session {
     pub(crate) async fn all_marks(&self) -> Result<Vec<(LockName, Dated)>> {
         let Some(now) = self.time_for_marks().await? else { return Ok(Vec::new()) };
         let nodes = self.list(&path::marks(&self.config.prefix), Lane::Look).await?;
-        let mut names: Vec<_> =
-            nodes.iter().filter_map(|node| LockName::from_escaped(node)).collect();
-        names.sort_unstable();
-        let mut dated = stream::iter(names)
-            .map(|name| async move {
-                self.dated_mark(&name, now).await.map(|dated| dated.map(|dated| (name, dated)))
-            })
-            .buffered(AT_ONCE);
-        let mut marks = Vec::new();
-        while let Some(mark) = dated.try_next().await? {
-            marks.extend(mark);
-        }
+        let names = nodes.iter().filter_map(|node| LockName::from_escaped(node));
+        let read = names.map(|name| async move {
+            self.dated_mark(&name, now).await.map(|dated| dated.map(|dated| (name, dated)))
+        });
+        let mut marks: Vec<_> = try_join_all(read).await?.into_iter().flatten().collect();
+        marks.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         Ok(marks)
     }
 

@@ -15,14 +15,8 @@ pub(crate) fn directory(prefix: &str, layout: Layout, name: &LockName) -> Result
     };
     let directory = below(prefix, &path);
     // Also no name below them.
-    match path.split('/').next() {
-        Some(FLOOR_RECORD) => {
-            return Err(invalid(name, format!("{FLOOR_RECORD} is the token floor's")));
-        }
-        Some(MARKS) => {
-            return Err(invalid(name, format!("{MARKS} has the marks of work that is done")));
-        }
-        _ => {}
+    if let Some(taken @ (FLOOR_RECORD | MARKS)) = path.split('/').next() {
+        return Err(invalid(name, format!("{taken} has the token floor, or marks of work")));
     }
     if directory == "/zookeeper" || directory.starts_with("/zookeeper/") {
         return Err(invalid(name, "/zookeeper belongs to ZooKeeper".to_owned()));
