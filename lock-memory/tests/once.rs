@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Error, Held, LossReason, Once, blocking};
+use lock_core::{Clock, Error, FencingToken, Held, LossReason, Once, blocking};
 use lock_memory::MemoryStore;
 use tokio::sync::oneshot;
 
@@ -39,6 +39,17 @@ async fn of_many_runs_one_does_the_work() {
     }
     assert_eq!((done, works.load(Ordering::SeqCst)), (1, 1));
     assert!(store.contents().is_empty(), "a mark is no entry");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_raise_of_the_floor_leaves_marks() {
+    let locks = locks(&MemoryStore::new());
+    let guard = locks.lock("a").unwrap().acquire().await.unwrap();
+    guard.mark_done(PERIOD).await.unwrap();
+    let mark = guard.mark().await.unwrap();
+    locks.raise_token_floor(FencingToken::new(1000)).await.unwrap();
+    assert!(!guard.is_valid());
+    assert_eq!(locks.mark("a").await.unwrap(), mark);
 }
 
 /// Not released: a late mark would be written for a lock that another client holds by then.
