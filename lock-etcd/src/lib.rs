@@ -114,8 +114,8 @@
 //! floor](lock_core::TokenFloor), if that was raised. Keys of any other form, like Go's
 //! `<name>/<lease id>`, are exclusive entries, and to foreign clients all our entries are. Names
 //! are percent-encoded, so that no queue stands in another. `layout=native` takes names verbatim
-//! and refuses `/`. A candidate's note, a mark and a session's key stand in no queue, since nothing after
-//! their prefix is a `/`. In the native layout no name begins with `#session`. A name that is, with
+//! and refuses `/`. A candidate's note, a mark and a session's key stand in no queue, since nothing
+//! after their prefix is a `/`. In the native layout no name begins with `#session`. A name that is, with
 //! a `/`, the prefix of another client has all keys of that client in its queue: use no such name.
 //!
 //! ## How it works

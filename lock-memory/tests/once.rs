@@ -1,4 +1,4 @@
-//! Work that is done once per period, by virtual time. The property `once` has what a store promises.
+//! Work that is done once per period, by virtual time. The property `once` has the store's part.
 
 use std::{
     sync::{

@@ -31,8 +31,8 @@ const FENCING: &str = "unless the server's clock is set back while the name's la
                        (a failover, a flush, a restart without its data), or by more than has \
                        passed since the last grant, if that is a day or more";
 /// What loses the mark of work that is done.
-const MARKS: &str = "a failover to a replica that lacks it, a restart without its data, an eviction \
-                     (maxmemory-policy), and a server's clock that is set forward";
+const MARKS: &str = "a failover to a replica that lacks it, a restart without its data, an \
+                     eviction (maxmemory-policy), and a server's clock that is set forward";
 /// The longest delay until a waiter notices that a holder's key has expired.
 const SLACK: Duration = Duration::from_millis(500);
 

@@ -1,5 +1,5 @@
-//! Operators' requests: the holders of a lock, the names in use, to take a lock away, marks of work,
-//! and the token floor. All of them fail as [`Session::insist`] does.
+//! Operators' requests: the holders of a lock, the names in use, to take a lock away, marks of
+//! work, and the token floor. All of them fail as [`Session::insist`] does.
 
 use std::{collections::HashMap, time::Duration};
 

@@ -6,9 +6,9 @@ use crate::{BoxFuture, LockName, Locks, Mark, Result};
 use crate::{Error, Lock};
 
 impl Locks {
-    /// Returns the mark of a lock whose work counts as done, see [`Lock::once_per`]; `None` if there
-    /// is none or its period is over. That there is none counts only for a caller that holds the
-    /// lock: otherwise a run may be about to write it.
+    /// Returns the mark of a lock whose work counts as done, see [`Lock::once_per`]; `None` if
+    /// there is none or its period is over. That there is none counts only for a caller that holds
+    /// the lock: otherwise a run may be about to write it.
     ///
     /// # Errors
     ///

@@ -140,8 +140,8 @@ impl Locks {
         self.0.wait("revoke", self.0.locks.revoke(name, attempt))
     }
 
-    /// Like [`crate::Locks::mark`]. To do work once per period, ask for [`LockGuard::mark`] after the
-    /// grant, and call [`LockGuard::mark_done`] before the release.
+    /// Like [`crate::Locks::mark`]. To do work once per period, ask for [`LockGuard::mark`] after
+    /// the grant, and call [`LockGuard::mark_done`] before the release.
     pub fn mark(&self, name: impl AsRef<str>) -> Result<Option<Mark>> {
         self.0.wait("mark", self.0.locks.mark(name))
     }

@@ -251,9 +251,9 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
         Ok(found)
     }
 
-    /// Returns the mark of a name, unless its period is over. "None" must count for the caller if it
-    /// holds the lock: the mark is read where a later holder would have written it, such as by the
-    /// primary, in the state that this client's last grant has seen, or a newer one.
+    /// Returns the mark of a name, unless its period is over. "None" must count for the caller if
+    /// it holds the lock: the mark is read where a later holder would have written it, such as by
+    /// the primary, in the state that this client's last grant has seen, or a newer one.
     ///
     /// A mark is no entry: the queue, [`names`](Self::names), the
     /// [floor](Self::raise_token_floor) and [`close`](Self::close) do not know it, and
@@ -354,16 +354,16 @@ pub trait Lease: Any + Debug + Send + Sync {
     }
 
     /// Marks the work of an exclusive grant as done on this host, for this long from now, in one
-    /// atomic step of the store that also finds the grant's own living entry. It replaces the name's
-    /// mark, and removes marks of any names whose period is over. The step is idempotent: lock-core
-    /// sends it again, with the time that is left then, until it is answered or the grant is over.
-    /// Only called if [`Guarantees::marks`] says so.
+    /// atomic step of the store that also finds the grant's own living entry. It replaces the mark
+    /// of the name, and removes marks of any names whose period is over. The step is idempotent:
+    /// lock-core sends it again, with the time that is left then, until it is answered or the grant
+    /// is over. Only called if [`Guarantees::marks`] says so.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`](crate::Error::Lost) if the entry is gone, after which there is no mark of
-    /// this grant unless an earlier call has written it; [`Error::Unavailable`](crate::Error::Unavailable)
-    /// if the store did not answer.
+    /// - [`Error::Lost`](crate::Error::Lost) if the entry is gone. There is no mark of this grant
+    ///   then, unless an earlier call has written it.
+    /// - [`Error::Unavailable`](crate::Error::Unavailable) if the store did not answer.
     async fn mark(&self, host: &str, left: Duration) -> Result<()> {
         let _ = (host, left);
         Err(not_implemented("keep marks of work that is done"))

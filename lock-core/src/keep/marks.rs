@@ -10,8 +10,8 @@ pub fn done_now(host: &str, token: FencingToken, left: Duration) -> Mark {
     Mark::new(host, token, now, now + left)
 }
 
-/// The text of a mark: its token, when it was written, when its period ends, and the host. Times are
-/// milliseconds since 1970.
+/// The text of a mark: its token, when it was written, when its period ends, and the host. Times
+/// are milliseconds since 1970.
 pub fn text(mark: &Mark) -> String {
     let Mark { host, token, done_at, ends_at } = mark;
     format!("{token} {} {} {host}", millis(*done_at), millis(*ends_at))

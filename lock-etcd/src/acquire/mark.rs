@@ -1,8 +1,8 @@
 //! Work of a held lock is marked as done for a period.
 //!
-//! The mark is a key without a lease: a new leader of etcd gives each lease its whole TTL again, so a
-//! mark that lives by one could outlast its period. It has the end of the period as a time of day,
-//! which each reader compares with its own clock.
+//! The mark is a key without a lease: a new leader of etcd gives each lease its whole TTL again, so
+//! a mark that lives by one could outlast its period. It has the end of the period as a time of
+//! day, which each reader compares with its own clock.
 
 use etcd_client::{Txn, TxnOp};
 use lock_core::{Mark, keep::marks, wall_clock};

@@ -77,8 +77,8 @@ impl Rows {
         self.numbers.get(at).map(|(_, number)| *number)
     }
 
-    /// Reads rows. An entry has 12 columns, a mark 5, a number 2. A row with one column only locks a counter,
-    /// or sends a notification. Rows of the server's own tables are counted.
+    /// Reads rows. An entry has 12 columns, a mark 5, a number 2. A row with one column only locks a
+    /// counter, or sends a notification. Rows of the server's own tables are counted.
     pub(crate) fn read<R: sqlx::Row>(rows: &[R]) -> sqlx::Result<Self>
     where
         for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,

@@ -1,7 +1,7 @@
 //! Work of a held lock is marked as done for a period.
 //!
-//! The mark has a node of its own, outside of the queue's directory, which servers delete when it is
-//! empty. One transaction finds the grant's node and writes the mark.
+//! The mark has a node of its own, outside of the queue's directory, which servers delete when it
+//! is empty. One transaction finds the grant's node and writes the mark.
 
 use lock_core::{Clock, FencingToken, Instant, LockName, Result, keep::marks};
 use zookeeper_client::{CreateMode, CreateOptions, Error as ZkError, MultiWriteError};

@@ -1,7 +1,7 @@
 //! The mark of work that is done, as its node has it. Pure.
 //!
-//! Its period is counted by the servers' clock: it begins with the last write of the node, and its
-//! length is that between the times in the text, which are of the clock of the client that wrote it.
+//! Its period is counted by the servers' clock: it begins with the last write of the node. Its
+//! length is that between the times in the text, which are those of the client that wrote it.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
