@@ -49,7 +49,7 @@ pub(crate) async fn elect(opt: &Elect, store: &Choice) -> Result<ExitCode, Failu
             held::until_asked(&place, leadership, announced, &LEADS, &mut signals).await
         }
         Some(command) => {
-            let unmarked = async |_: &Leadership| {};
+            let unmarked = async |_: &Leadership, _: &mut Signals| true;
             held::run(&place, leadership, command, store, None, unmarked, &mut signals).await
         }
     }

@@ -63,9 +63,20 @@ async fn done_already(opt: &Run, place: &Place, mark: &Mark) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Marks the work as done, and returns when the store has answered, or the lock is lost.
-pub(crate) async fn mark(guard: &LockGuard, period: Duration) {
-    if let Err(error) = guard.mark_done(period).await {
+/// Marks the work as done, and returns when the store has answered, or the lock is lost. Returns
+/// false if a signal asks to end before: then the lock must not be released, as a mark may be on its
+/// way.
+pub(crate) async fn mark(guard: &LockGuard, period: Duration, signals: &mut Signals) -> bool {
+    let marked = tokio::select! {
+        marked = guard.mark_done(period) => marked,
+        _ = signals.end() => {
+            say("asked to end before the work is marked as done: the lock expires, and the next \
+                 run may do the work again");
+            return false;
+        }
+    };
+    if let Err(error) = marked {
         say(format_args!("the next run does the work again, as it is not marked as done: {error}"));
     }
+    true
 }

@@ -33,10 +33,9 @@ pub(crate) async fn run(opt: &Run, store: &Choice) -> Result<ExitCode, Failure> 
         Some(Ok(done)) => return Ok(done),
         Some(Err(signal)) => return Ok(by_signal(signal)),
     }
-    let mark = async |guard: &LockGuard| {
-        if let Some(period) = opt.once_per {
-            once::mark(guard, period).await;
-        }
+    let mark = async |guard: &LockGuard, signals: &mut Signals| match opt.once_per {
+        Some(period) => once::mark(guard, period, signals).await,
+        None => true,
     };
     held::run(&place, guard, command, store, opt.at_least, mark, &mut signals).await
 }
