@@ -48,7 +48,7 @@ async fn a_raise_of_the_floor_leaves_marks() {
     guard.mark_done(PERIOD).await.unwrap();
     let mark = guard.mark().await.unwrap();
     locks.raise_token_floor(FencingToken::new(1000)).await.unwrap();
-    assert!(!guard.is_valid());
+    guard.lost().await;
     assert_eq!(locks.mark("a").await.unwrap(), mark);
 }
 
