@@ -99,9 +99,9 @@ pub use lock_core::{
     BoxFuture, ClockJumps, ClosedBy, Connect, ConnectionState, Effect, Election, Encryption, Entry,
     Error, Facts, Fairness, Fencing, FencingToken, FixedTerm, Gate, Guarantees, Held, HeldSet,
     Holder, Kind, Layout, Leader, Leadership, Leading, Lock, LockGuard, LockKind, LockName,
-    LockSet, LockSetGuard, Locks, LossReason, LossSignal, Observer, Overlap, Owner, Pem,
-    Requirement, Result, Secret, Semaphore, StaleToken, StoreUrl, Survives, Term, Ticket, Timeouts,
-    Tls, TokenFloor, User, Wake, trace,
+    LockSet, LockSetGuard, Locks, LossReason, LossSignal, Mark, Observer, Once, OncePer, Overlap,
+    Owner, Pem, Requirement, Result, Secret, Semaphore, StaleToken, StoreUrl, Survives, Term,
+    Ticket, Timeouts, Tls, TokenFloor, User, Wake, trace,
 };
 #[cfg(feature = "etcd")]
 pub use lock_etcd as etcd;

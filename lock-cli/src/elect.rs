@@ -53,7 +53,10 @@ async fn lead(opt: &Elect, store: &Choice, command: Option<Ready>) -> Result<Exi
             let announced = announce(opt, leadership.token().value());
             held::until_asked(&place, leadership, announced, &LEADS, &mut signals).await
         }
-        Some(command) => held::run(&place, leadership, command, store, None, &mut signals).await,
+        Some(command) => {
+            let unmarked = async |_: &Leadership, _: &mut Signals| true;
+            held::run(&place, leadership, command, store, None, unmarked, &mut signals).await
+        }
     }
 }
 

@@ -28,11 +28,14 @@ mod hold;
 mod leader;
 mod ls;
 mod man;
+mod marks;
 #[cfg(all(feature = "metrics", target_os = "linux"))]
 mod metrics;
 #[cfg(target_os = "linux")]
 mod nested;
 mod on_lost;
+#[cfg(target_os = "linux")]
+mod once;
 mod opt;
 mod print;
 #[cfg(all(any(feature = "bench", feature = "compare"), target_os = "linux"))]

@@ -2,12 +2,14 @@
 
 use std::process::ExitCode;
 
+use distlock::LockGuard;
+
 use crate::{
     choice::Choice,
     exit::{Failure, by_signal},
     grant::granted,
     held::{self, Place},
-    nested,
+    nested, once,
     opt::{Run, Wanted},
     runtime,
     signals::Signals,
@@ -29,8 +31,21 @@ async fn under_lock(opt: &Run, store: &Choice, command: Ready) -> Result<ExitCod
     let mut signals = Signals::listen().map_err(listening())?;
     let terms = &opt.wanted.terms;
     let place = Place::open(store, terms, opt.losing.on_lost, &opt.command).await?;
-    match granted(&opt.wanted, opt.at_least, &place, &mut signals).await? {
-        Ok(guard) => held::run(&place, guard, command, store, opt.at_least, &mut signals).await,
-        Err(signal) => Ok(by_signal(signal)),
+    if let Some(done) = once::before_the_wait(opt, &place).await? {
+        return Ok(done);
     }
+    let guard = match granted(&opt.wanted, opt.at_least, &place, &mut signals).await? {
+        Ok(guard) => guard,
+        Err(signal) => return Ok(by_signal(signal)),
+    };
+    match once::after_the_grant(opt, &place, &guard, &mut signals).await? {
+        None => {}
+        Some(Ok(done)) => return Ok(done),
+        Some(Err(signal)) => return Ok(by_signal(signal)),
+    }
+    let mark = async |guard: &LockGuard, signals: &mut Signals| match opt.once_per {
+        Some(period) => once::mark(guard, period, signals).await,
+        None => true,
+    };
+    held::run(&place, guard, command, store, opt.at_least, mark, &mut signals).await
 }

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use etcd_client::Client;
 use lock_core::{
     Attempt, BoxFuture, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FencingToken,
-    Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Reach, Request, Result, Ticket,
-    TokenFloor, Wake, Wish, trace,
+    Guarantees, Lease, LockKind, LockName, LossSignal, Mark, Observed, Reach, Request, Result,
+    Ticket, TokenFloor, Wake, Wish, trace,
 };
 use tokio::{sync::mpsc, task::JoinHandle};
 use uuid::Uuid;
@@ -157,6 +157,7 @@ fn guarantees(shortest: Duration, default_ttl: Duration, server: &Server) -> Gua
     guarantees.default_ttl = default_ttl;
     guarantees.names_at_once = set::MOST;
     guarantees.detach = true;
+    guarantees.marks = Some("a clock of a client's machine that is set forward");
     guarantees.cautions = server.cautions();
     // etcd looks for expired leases every 500 ms, and then revokes them by a transaction.
     guarantees.expiry_slack = Duration::from_secs(1);
@@ -228,6 +229,18 @@ impl DistributedLock for EtcdLock {
 
     async fn below_token_floor(&self, _: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
         operators::below_token_floor(self.open()?).await
+    }
+
+    async fn mark(&self, name: &LockName) -> Result<Option<Mark>> {
+        operators::mark(self.open()?, name).await
+    }
+
+    async fn marks(&self, prefix: &str) -> Result<Vec<(LockName, Mark)>> {
+        operators::marks(self.open()?, prefix).await
+    }
+
+    async fn clear_mark(&self, name: &LockName) -> Result<bool> {
+        operators::clear_mark(self.open()?, name).await
     }
 
     async fn close(&self) -> Result<()> {

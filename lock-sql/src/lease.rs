@@ -1,6 +1,6 @@
 //! A lock that the database granted.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
@@ -134,6 +134,14 @@ impl Lease for SqlLease {
     async fn detach(&self) -> Result<String> {
         let detached = detach::detach(&self.session, &self.attempt, self.token().value()).await;
         detached.map(|to| to.simple().to_string())
+    }
+
+    async fn mark(&self, host: &str, left: Duration) -> Result<()> {
+        let (name, id, token) = (&self.attempt.name, self.attempt.id, self.token().value());
+        let ends = Clock::Boot.now() + left;
+        let mark =
+            |script: Script| script.mark(name, id, token, host, ends.since(Clock::Boot.now()));
+        self.change("mark as done", mark).await.map(drop)
     }
 
     async fn renew(&self) -> Result<()> {

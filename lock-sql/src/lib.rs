@@ -175,6 +175,7 @@
 //! |---|---|
 //! | `distlock_v1_slots` | counters for tokens: a name uses the one of its hash (FNV-1a) among 256, on SQLite there is one; row -1 holds what the [token floor](lock_core::TokenFloor) was raised to, which the counters are above |
 //! | `distlock_v1_entries` | the holders and waiters: `name`, `token`, `attempt` (an id of 16 bytes), `client`, `kind` (0 exclusive, 1 shared, 2 permits) with `weight` and `lim`, `ttl`, `expires`, `since`, `holder`, `value` and its `version`, `granted` |
+//! | `distlock_v1_marks` | work that is done once per period: `name`, `token`, `host`, when it was `done`, when the period `ends` |
 //! | `distlock_v1_meta` | SQLite: the last hundred boots that have used the file, and the time namespace of its clock |
 //!
 //! `granted` is when the lock was granted, for operators. A lock that is granted at once has it

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -166,6 +167,22 @@ impl Lease for ZkLease {
             *published = Some(value.into());
         }
         written
+    }
+
+    async fn mark(&self, host: &str, left: Duration) -> Result<()> {
+        let ends = Clock::Boot.now() + left;
+        let _alone = self.published.lock().await;
+        let (attempt, token) = (self.attempt(), self.token());
+        let name = &attempt.request.name;
+        match self.session.mark(path(&attempt), name, token, host, ends).await {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                attempt.gone();
+                Err(self.lost(LossReason::EntryGone))
+            }
+            Err(_) if self.session.is_over() => Err(self.lost(LossReason::SessionEnded)),
+            Err(error) => Err(error),
+        }
     }
 
     async fn renew(&self) -> Result<()> {

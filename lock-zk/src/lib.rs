@@ -95,7 +95,10 @@
 //! has the number that is added. A session reads it when it begins, and counts from it to its end:
 //! each change of the node ends the session. A node that was made there without data, to give it an
 //! ACL, is no record until a raise writes it; make it before there are locks. With
-//! [`Layout::Native`] no name is `%floor`, or begins with `%floor/`.
+//! [`Layout::Native`] no name is `%floor` or `%done`, or begins with `%floor/` or `%done/`: the
+//! latter has the marks of work that is done once per period, `<prefix>/%done/<name, escaped>`:
+//! token, when it was written, when it ends (ms since 1970), and host. Such a period begins with
+//! the node's `mtime`, and a reader compares its end with the `mtime` of a write of its own.
 //!
 //! A raise writes the record. Watches tell all clients in reach: their holders and waiters are told
 //! as after a revoke, and go on in a session that counts from the new floor. Then the client that

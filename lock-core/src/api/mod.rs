@@ -15,6 +15,8 @@ pub(crate) mod guard;
 pub(crate) mod held;
 mod hold;
 pub(crate) mod lock;
+mod marks;
+pub(crate) mod once;
 mod operators;
 pub(crate) mod options;
 pub(crate) mod owner;

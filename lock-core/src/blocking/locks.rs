@@ -13,8 +13,8 @@ use uuid::Uuid;
 
 use super::{Election, Lock, LockGuard, LockSet, Semaphore, runtime::Connected};
 use crate::{
-    ConnectionState, DistributedLock, Entry, FencingToken, Guarantees, LockName, Result, Ticket,
-    TokenFloor, api::signal::asks_to_end, driver::trace,
+    ConnectionState, DistributedLock, Entry, FencingToken, Guarantees, LockName, Mark, Result,
+    Ticket, TokenFloor, api::signal::asks_to_end, driver::trace,
 };
 
 /// A store of locks, like [`crate::Locks`]. Cheap to clone.
@@ -138,6 +138,22 @@ impl Locks {
     /// Like [`crate::Locks::revoke`].
     pub fn revoke(&self, name: impl AsRef<str>, attempt: Uuid) -> Result<bool> {
         self.0.wait("revoke", self.0.locks.revoke(name, attempt))
+    }
+
+    /// Like [`crate::Locks::mark`]. To do work once per period, ask for [`LockGuard::mark`] after
+    /// the grant, and call [`LockGuard::mark_done`] before the release.
+    pub fn mark(&self, name: impl AsRef<str>) -> Result<Option<Mark>> {
+        self.0.wait("mark", self.0.locks.mark(name))
+    }
+
+    /// Like [`crate::Locks::marks`].
+    pub fn marks(&self, prefix: impl AsRef<str>) -> Result<Vec<(LockName, Mark)>> {
+        self.0.wait("marks", self.0.locks.marks(prefix))
+    }
+
+    /// Like [`crate::Locks::clear_mark`].
+    pub fn clear_mark(&self, name: impl AsRef<str>) -> Result<bool> {
+        self.0.wait("clear the mark", self.0.locks.clear_mark(name))
     }
 
     /// Like [`crate::Locks::ping`].

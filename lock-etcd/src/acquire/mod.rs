@@ -36,6 +36,7 @@
 pub(crate) mod convert;
 pub(crate) mod detach;
 mod enter;
+mod mark;
 pub(crate) mod set;
 
 use std::sync::Arc;

@@ -90,7 +90,7 @@ impl Key {
         KeyName(self.lock(), b"")
     }
 
-    companions!(queue, waiting, fence, holders, members, leader);
+    companions!(queue, waiting, fence, holders, members, leader, done);
 
     /// The key of the token floor of all names with this prefix. See [`floor`].
     ///
@@ -139,9 +139,12 @@ pub(crate) fn floor(prefix: &str) -> KeyName<'_> {
 /// Suffix of every queue's key.
 pub(crate) const QUEUE: &[u8] = b"\xFFqueue";
 
-/// Returns the key of the lock to which a queue belongs.
-pub(crate) fn lock_of(queue: &[u8]) -> Option<&[u8]> {
-    let base = queue.strip_suffix(QUEUE)?;
+/// Suffix of the key of every mark of work that is done.
+pub(crate) const DONE: &[u8] = b"\xFFdone";
+
+/// Returns the key of the lock to which a companion with this suffix belongs.
+pub(crate) fn lock_of<'a>(companion: &'a [u8], suffix: &[u8]) -> Option<&'a [u8]> {
+    let base = companion.strip_suffix(suffix)?;
     if let Some(lock) = base.strip_suffix(&[MARK]) {
         return Some(lock);
     }
@@ -216,8 +219,8 @@ mod tests {
             let key = Key::around(&RedisConfig::default(), lock.as_bytes());
             assert_eq!(key.lock(), lock.as_bytes());
             let (fence, queue) = (key.fence().to_redis_args(), key.queue().to_redis_args());
-            assert_eq!(lock_of(&queue[0]), Some(lock.as_bytes()));
-            assert_eq!(lock_of(&fence[0]), None);
+            assert_eq!(lock_of(&queue[0], QUEUE), Some(lock.as_bytes()));
+            assert_eq!(lock_of(&fence[0], QUEUE), None);
         }
     }
 

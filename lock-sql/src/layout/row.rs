@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use lock_core::{Instant, Kind};
+use lock_core::{FencingToken, Instant, Kind, Mark};
 use sqlx::{ColumnIndex, Decode, Type};
 use uuid::Uuid;
 
@@ -56,6 +56,8 @@ pub(crate) struct Rows {
     pub(crate) numbers: Vec<(Uuid, u64)>,
     /// How many rows had one column: those that a statement only locks.
     pub(crate) locked: usize,
+    /// The marks of work that is done, each with its name.
+    pub(crate) marks: Vec<(Vec<u8>, Mark)>,
     /// How many rows were of another kind: the server's own tables.
     pub(crate) foreign: usize,
     /// Where the data comes from, as a message behind a pooler tells: see `wire::verdict`.
@@ -81,9 +83,9 @@ impl Rows {
         self.numbers.get(at).map(|(_, number)| *number)
     }
 
-    /// Reads rows. An entry has 12 columns, a number 2. A row with one column only locks a row, or
-    /// sends a notification; one with four tells the origin. Rows with one column, and those of the
-    /// server's own tables, are counted.
+    /// Reads rows. An entry has 12 columns, a mark 5, a number 2. A row with one column only locks a
+    /// row, or sends a notification; one with four tells the origin. Rows with one column, and those
+    /// of the server's own tables, are counted.
     pub(crate) fn read<R: sqlx::Row>(rows: &[R]) -> sqlx::Result<Self>
     where
         for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
@@ -106,6 +108,13 @@ impl Rows {
                         *number = unsigned(row.try_get(at)?);
                     }
                     read.origin = Some(origin);
+                }
+                5 => {
+                    let host: Vec<u8> = row.try_get(2)?;
+                    let token = FencingToken::new(unsigned(row.try_get(1)?));
+                    let (done, ends) = (time(row.try_get(3)?), time(row.try_get(4)?));
+                    let mark = Mark::new(String::from_utf8_lossy(&host), token, done, ends);
+                    read.marks.push((row.try_get(0)?, mark));
                 }
                 columns if columns > ENTRY => read.foreign += 1,
                 _ => {

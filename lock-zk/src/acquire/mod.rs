@@ -37,6 +37,7 @@
 
 mod convert;
 mod enter;
+mod mark;
 pub(crate) mod set;
 
 use std::{

@@ -193,7 +193,7 @@ const LIMITED: &str = "limited:l1m1ted";
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 fn rights(dialect: distlock::sql::Dialect, create: &str, to: &str) -> String {
     let schema = distlock::sql::schema(dialect);
-    let grant = ["slots", "entries"].map(|table| {
+    let grant = ["slots", "entries", "marks"].map(|table| {
         format!("GRANT SELECT, INSERT, UPDATE, DELETE ON distlock_v1_{table} TO {to};\n")
     });
     format!("{schema}\n{create};\n{}", grant.concat())

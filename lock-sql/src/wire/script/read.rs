@@ -79,10 +79,7 @@ impl Script {
 
     /// Returns one entry of each name in use that starts with a prefix.
     pub(crate) fn used(self, prefix: &str) -> String {
-        // No name contains the byte 0xFF.
-        let from = self.0.bytes(prefix.as_bytes());
-        let to = self.0.bytes(&[prefix.as_bytes(), b"\xff"].concat());
-        let now = self.0.now();
+        let ((from, to), now) = (self.range(prefix), self.0.now());
         let first = format!(
             "AS used WHERE name >= {from} AND name < {to} AND expires > {now} \
              AND NOT EXISTS (SELECT 1 FROM distlock_v1_entries AS earlier WHERE earlier.name = used.name \
@@ -133,7 +130,8 @@ impl Script {
     /// Fails if a table is missing. Returns the number of counters for tokens.
     pub(crate) fn probe(self) -> String {
         format!(
-            "SELECT token FROM distlock_v1_entries WHERE name IS NULL; {};",
+            "SELECT token FROM distlock_v1_entries WHERE name IS NULL; \
+             SELECT token FROM distlock_v1_marks WHERE name IS NULL; {};",
             self.number("(SELECT COUNT(*) FROM distlock_v1_slots WHERE slot >= 0)")
         )
     }

@@ -1,0 +1,82 @@
+//! `run --once-per`: work that is done already is not done again.
+
+use std::{process::ExitCode, time::Duration};
+
+use distlock::{LockGuard, Mark};
+use rustix::process::Signal;
+
+use crate::{
+    exit::{Failure, say},
+    held::Place,
+    marks,
+    opt::Run,
+    signals::Signals,
+};
+
+/// Looks for a mark before the wait, which it spares. If the store does not tell, the look after
+/// the grant counts.
+pub(crate) async fn before_the_wait(opt: &Run, place: &Place) -> Result<Option<ExitCode>, Failure> {
+    let Some(period) = opt.once_per else { return Ok(None) };
+    if let Err(error) = place.locks.guarantees().check_period(period) {
+        place.close().await;
+        return Err(error.into());
+    }
+    match place.locks.mark(&opt.wanted.name).await {
+        Ok(Some(mark)) => Ok(Some(done_already(opt, place, &mark).await)),
+        _ => Ok(None),
+    }
+}
+
+/// Looks for a mark under the lock: now it counts that there is none. Returns how the program ends
+/// without the command, if it does: by a mark, or a signal that asks to end.
+pub(crate) async fn after_the_grant(
+    opt: &Run,
+    place: &Place,
+    guard: &LockGuard,
+    signals: &mut Signals,
+) -> Result<Option<Result<ExitCode, Signal>>, Failure> {
+    if opt.once_per.is_none() {
+        return Ok(None);
+    }
+    let mark = tokio::select! {
+        mark = guard.mark() => mark,
+        signal = signals.end() => {
+            place.close().await;
+            return Ok(Some(Err(signal)));
+        }
+    };
+    match mark {
+        Ok(None) => Ok(None),
+        Ok(Some(mark)) => Ok(Some(Ok(done_already(opt, place, &mark).await))),
+        Err(error) => {
+            place.close().await;
+            Err(error.into())
+        }
+    }
+}
+
+async fn done_already(opt: &Run, place: &Place, mark: &Mark) -> ExitCode {
+    if !opt.wanted.terms.quiet {
+        say(marks::done(mark));
+    }
+    place.close().await;
+    ExitCode::SUCCESS
+}
+
+/// Marks the work as done, and returns when the store has answered, or the lock is lost. Returns
+/// false if a signal asks to end before: then the lock must not be released, as a mark may be on its
+/// way.
+pub(crate) async fn mark(guard: &LockGuard, period: Duration, signals: &mut Signals) -> bool {
+    let marked = tokio::select! {
+        marked = guard.mark_done(period) => marked,
+        _ = signals.end() => {
+            say("asked to end before the work is marked as done: the lock expires, and the next \
+                 run may do the work again");
+            return false;
+        }
+    };
+    if let Err(error) = marked {
+        say(format_args!("the next run does the work again, as it is not marked as done: {error}"));
+    }
+    true
+}
