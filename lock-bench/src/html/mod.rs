@@ -68,8 +68,8 @@ fn preset(section: &Section) -> Markup {
         @if !section.is_outage() {
             p.note {
                 "Each figure is the median of the rounds; x distlock is the median of their \
-                 ratios: a contender's rate divided by distlock's, with the least and the \
-                 greatest. Turns are parts of an even share. Requests, wakes and processor time \
+                 ratios: a contender's rate divided by distlock's, with their interval. \
+                 Turns are parts of an even share. Requests, wakes and processor time \
                  are per acquisition, connections and watches of all clients together."
             }
         }
