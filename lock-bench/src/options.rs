@@ -50,7 +50,10 @@ impl Options {
         }
         self.custom.iter().try_for_each(Workload::check)?;
         let (over, values) = self.sweep.clone().unwrap_or_default();
-        values.into_iter().try_for_each(|value| self.swept(&over, value).check())
+        values.into_iter().try_for_each(|value| {
+            let load = self.swept(&over, value);
+            load.check().map_err(|why| format!("{over} = {value}: {why}"))
+        })
     }
 
     /// The loads, each with its preset unless it is a load by hand.
@@ -69,7 +72,8 @@ impl Options {
         let count = value as u32;
         match over {
             "names" => (load.names, load.workers) = (count, count),
-            "workers" => load.workers = count,
+            // Each worker takes one name.
+            "workers" => (load.workers, load.names) = (count, load.names.min(count)),
             "processes" => {
                 let tasks = if self.custom.is_none() { 4 } else { 1 };
                 load.processes = count;
@@ -110,6 +114,14 @@ pub enum Progress<'a> {
 mod tests {
     use super::*;
 
+    /// A sweep of this load by hand.
+    fn sweep(preset: Preset, over: &str, values: &[f64]) -> Options {
+        let seconds = Duration::from_secs(1);
+        let custom = Some(preset.workload(seconds));
+        let sweep = Some((over.to_owned(), values.to_vec()));
+        Options { seconds, custom, sweep, rounds: 3, ..Options::default() }
+    }
+
     #[test]
     fn each_point_changes_what_is_swept() {
         let options = Options { seconds: Duration::from_secs(1), ..Options::default() };
@@ -119,5 +131,19 @@ mod tests {
         assert_eq!((load("processes").workers, load("processes").processes), (32, 8));
         assert_eq!(load("held").workers, 9);
         assert_eq!(load("ttl").ttl, Some(Duration::from_secs(8)));
+    }
+
+    #[test]
+    fn a_sweep_of_workers_has_at_most_a_name_for_each() {
+        let workers = sweep(Preset::ManyNames, "workers", &[1.0, 8.0, 100.0]);
+        let names = |value| workers.swept("workers", value).names;
+        assert_eq!([1.0, 8.0, 100.0].map(names), [1, 8, 64]);
+        assert_eq!(workers.check(), Ok(()));
+    }
+
+    #[test]
+    fn the_refusal_of_a_point_names_it() {
+        let refused = sweep(Preset::Readers, "workers", &[5.0, 20.0]).check().unwrap_err();
+        assert!(refused.starts_with("workers = 5: --kind readers"), "{refused}");
     }
 }
