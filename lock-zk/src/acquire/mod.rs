@@ -146,7 +146,7 @@ impl Acquire {
             _ => Ahead::new(self.attempt.request.kind),
         };
         let (node, mut is_there) = self.enter(&mut ahead).await?;
-        let mut waited = false;
+        let (mut waited, mut told) = (false, false);
         loop {
             if !is_there {
                 return Err(vanished());
@@ -163,9 +163,12 @@ impl Acquire {
                     self.tell_admission(waited || ahead.is_followed());
                     return Ok(lease);
                 }
-                if !std::mem::replace(&mut waited, true) {
-                    self.caller.queued(&self.attempt.request.name, ahead.place());
+                let place = ahead.place();
+                if !waited || (!told && place.is_some()) {
+                    self.caller.queued(&self.attempt.request.name, place);
+                    told = place.is_some();
                 }
+                waited = true;
                 if let Next::Look = self.wait(&mut ahead, duty).await? {
                     break;
                 }
