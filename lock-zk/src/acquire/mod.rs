@@ -6,8 +6,9 @@
 //! line_up    a try looks first, and is refused where it would have to wait
 //!            enter; wait for what `duty` says, and list again after Look; at Hold: hold
 //!
-//! enter      create the node and list the directory, in one flight; no list behind `last`, the
-//!            newest exclusive attempt of this session, if the node is right behind that one's
+//! enter      create the node and list the directory, in one flight; behind `last`, the newest
+//!            exclusive attempt of this session, no list if the node is certainly right behind
+//!            that one's, else the list follows
 //!              no directory           enter_all makes it and the node with one transaction
 //!              no answer              find: list behind a sync, which overtakes no earlier create
 //!                the node is there      it is the attempt's
