@@ -258,13 +258,15 @@ async fn a_waiter_is_queued_once_its_place_is_known() {
         lock.acquire().await.unwrap().release().await.unwrap();
     }
     let held = lock.acquire().await.unwrap();
-    let wait = async |length: usize| {
-        let waiter = tokio::spawn(locks.lock("traced").unwrap().acquire());
+    let wait = || tokio::spawn(locks.lock("traced").unwrap().acquire());
+    let queued = async |length: usize| {
         let is_there = async || locks.inspect("traced").await.unwrap().len() == length;
         eventually("it waits", is_there).await;
-        waiter
     };
-    let (first, second) = (wait(2).await, wait(3).await);
+    let first = wait();
+    queued(2).await;
+    let second = wait();
+    queued(3).await;
     let places = || -> Vec<String> {
         let seen = words.0.lock().unwrap();
         seen.iter().filter(|event| event.contains("message=queued")).cloned().collect()
