@@ -116,8 +116,9 @@ async fn a_close_leaves_a_queue_in_its_order() {
         }
         nothing_is_left(&server).await;
     }
-    // Eight times as many, each of which may cost three times as much.
-    assert!(spent[0] > 0 && spent[1] <= spent[0] * 8 * 3, "{spent:?} microseconds");
+    // Eight times as many, each of which may cost three times as much. The server measures the time
+    // of day: on a busy machine, others may have it in between.
+    assert!(spent[0] > 0 && spent[1] <= spent[0] * 24 + 50_000, "{spent:?} microseconds");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
