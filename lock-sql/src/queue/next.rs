@@ -96,8 +96,9 @@ impl Session {
                 let head = book.head(name, &queue[..holders]);
                 next_look(self.paced_as(), at - holders + 1, blocked_for(queue, at), head)
             }
-            // Others of this client may wait behind it. They are rung when it leaves.
-            None if excludes => next_look(self.paced_as(), 1, Duration::MAX, None),
+            // Others of this client may wait behind it. They are rung when it leaves, and nobody
+            // rings when it expires.
+            None if excludes => next_look(self.paced_as(), 1, blocked_for(queue, holders), None),
             None => Look { at: Clock::Boot.now(), why: Why::Pace, ..*look },
         };
         book.look_again(name, Look { seen: waits.and(seen), ..look });
