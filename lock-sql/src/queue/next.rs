@@ -112,6 +112,7 @@ impl Session {
         }
         let pause = lock(&self.look_pauses).take();
         let (at, mut book) = (Clock::Boot.now() + jitter(pause), self.book());
+        book.paused = at;
         for Looked { name, look, .. } in queues {
             book.look_again(name, Look { at, ..*look });
         }

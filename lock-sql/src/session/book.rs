@@ -25,6 +25,8 @@ pub(crate) struct Book {
     queues: BTreeMap<LockName, Queue>,
     /// When to look at each of them.
     due: BTreeSet<(Instant, LockName)>,
+    /// When a look may be made again, after one that failed.
+    pub(crate) paused: Instant,
     /// Number of changes that were reported.
     pub(crate) rings: u64,
     /// When another server had taken over, as of the last check of all that the client holds.
@@ -143,7 +145,7 @@ impl Book {
     }
 
     pub(crate) fn next_look(&self) -> Instant {
-        self.due.first().map_or(Instant::NEVER, |(at, _)| *at)
+        self.due.first().map_or(Instant::NEVER, |(at, _)| self.paused.max(*at))
     }
 
     /// Returns queues to look at now, with the attempts that wait first in them: as many as one

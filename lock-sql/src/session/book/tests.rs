@@ -65,3 +65,15 @@ fn a_ring_looks_at_one_queue_and_a_crowd_of_queues_is_looked_at_in_parts() {
     let parts = [(); 4].map(|()| book.start_looks(later).len());
     assert_eq!(parts, [MOST, MOST, 1, 0]);
 }
+
+#[test]
+fn no_queue_is_looked_at_in_a_pause() {
+    let mut book = Book::default();
+    waits(&mut book, "orders", Kind::Exclusive, 1);
+    let (now, end) = (Clock::Boot.now(), Clock::Boot.now() + TTL);
+    book.paused = end;
+    book.ring(&name("orders"));
+    assert!(book.start_looks(now).is_empty());
+    assert_eq!(book.next_look(), end);
+    assert_eq!(book.start_looks(end).len(), 1);
+}
