@@ -57,7 +57,7 @@ pub(crate) struct Looked {
 impl Book {
     pub(crate) fn forget(&mut self, attempt: &Attempt) {
         self.attempts.forget(attempt);
-        if let Some(token) = attempt.waiting_token()
+        if let Some(token) = attempt.queued_token()
             && let Some(queue) = self.queues.get_mut(&attempt.name)
         {
             queue.waiting.remove(&(token, attempt.id));
