@@ -99,7 +99,10 @@ impl Session {
             // Others of this client may wait behind it. They are rung when it leaves, and nobody
             // rings when it expires.
             None if excludes => next_look(self.paced_as(), 1, blocked_for(queue, holders), None),
-            None => Look { at: Clock::Boot.now(), why: Why::Pace, ..*look },
+            None => {
+                let most = look.most.saturating_mul(2);
+                Look { at: Clock::Boot.now(), why: Why::Pace, most, ..*look }
+            }
         };
         book.look_again(name, Look { seen: waits.and(seen), ..look });
     }

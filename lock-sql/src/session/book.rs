@@ -160,8 +160,8 @@ impl Book {
             while waiting.first_key_value().is_some_and(|(_, first)| !first.is_waiting()) {
                 waiting.pop_first();
             }
-            let beside = waiting.values().take(MOST).take_while(|it| it.kind != Kind::Exclusive);
-            let count = beside.count() + 1;
+            let first = waiting.values().take(look.most);
+            let count = first.take_while(|it| it.kind != Kind::Exclusive).count() + 1;
             let first = || waiting.iter().take(count);
             let Some(((last, _), _)) = first().next_back() else {
                 self.queues.remove(&name);
