@@ -1,5 +1,5 @@
-//! Which waiter is next: looks at the queues of waiting attempts, with one query for all that are
-//! due.
+//! Which waiter is next: looks at the queues of waiting attempts, with one query for up to 500 that
+//! are due.
 //!
 //! SQL reads a queue in its order (`ORDER BY name, token`, in `wire/script/read.rs`), up to this
 //! client's first waiters, and [`lock_core::queue`] decides. Where clients are pushed,
