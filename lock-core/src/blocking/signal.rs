@@ -11,6 +11,8 @@ use std::{
 use super::Locks;
 use crate::{Result, api::signal::asks_to_end, driver::trace};
 
+// Here, too, so that the facade's page says it: rustdoc sees no module of another crate.
+#[cfg(feature = "signal")]
 impl Locks {
     /// Does the work, and ends in order when the program is asked to end, by SIGINT or SIGTERM
     /// (elsewhere than on Unix: by ctrl-c). No thread can be stopped, so the work is told: `true`
