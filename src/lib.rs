@@ -97,6 +97,7 @@
 pub mod blocking;
 mod connect;
 pub mod driver;
+#[cfg(feature = "_server")]
 mod other_server;
 mod stores;
 
