@@ -120,6 +120,7 @@ pub(crate) fn release_failed(lock: &LockName, token: FencingToken, error: &Error
     warn!(target: TARGET, %lock, token = token.value(), %error, "release_failed");
 }
 
+#[cfg(feature = "signal")]
 pub(crate) fn close_failed(store: &str, error: &Error) {
     warn!(target: TARGET, store, %error, "close_failed");
 }
