@@ -68,12 +68,14 @@ async fn done_already(opt: &Run, place: &Place, mark: &Mark) -> ExitCode {
 /// way.
 pub(crate) async fn mark(guard: &LockGuard, period: Duration, signals: &mut Signals) -> bool {
     let marked = tokio::select! {
-        marked = guard.mark_done(period) => marked,
+        // No mark is sent after a signal.
+        biased;
         _ = signals.end() => {
             say("asked to end before the work is marked as done: the lock expires, and the next \
                  run may do the work again");
             return false;
         }
+        marked = guard.mark_done(period) => marked,
     };
     if let Err(error) = marked {
         say(format_args!("the next run does the work again, as it is not marked as done: {error}"));

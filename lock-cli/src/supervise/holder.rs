@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
     net::unix::OwnedReadHalf,
+    task::yield_now,
     time::{MissedTickBehavior, interval},
 };
 
@@ -128,8 +129,14 @@ impl Holder {
         let (mut patience, mut longest) = (Instant::NEVER, Instant::NEVER);
         let outcome = loop {
             tokio::select! {
+                // A signal before the command's end counts, so that the work is not marked as done.
+                biased;
+                signal = signals.next() => self.pass_on(signal),
                 news = self.news.next_line() => match news.ok().flatten().map(|line| News::parse(&line)) {
-                    Some(Some(News::Ended(end))) => break self.end(held, end),
+                    Some(Some(News::Ended(end))) => {
+                        self.count(signals).await;
+                        break self.end(held, end);
+                    }
                     // After a loss, the end counts, and a kill that came before it.
                     Some(Some(News::Killed(before))) if reason.is_some() => {
                         late = late.max(Some(before));
@@ -152,7 +159,6 @@ impl Holder {
                     }
                     patience = now + PATIENCE;
                 }
-                signal = signals.next() => self.pass_on(signal),
                 signal = keys.next() => self.pass_on(signal),
                 _ = ticks.tick() => self.renew(held),
                 () = self.orders.flush(), if !self.orders.is_empty() => {}
@@ -175,6 +181,18 @@ impl Holder {
             _ => self.passed |= bit(signal),
         }
         self.orders.post(Order::Signal(signal));
+    }
+
+    /// Counts the signals that have come until now, without waiting for one.
+    async fn count(&mut self, signals: &mut Signals) {
+        loop {
+            tokio::select! {
+                biased;
+                signal = signals.next() => self.passed |= bit(signal),
+                // The runtime has heard of signals meanwhile.
+                () = yield_now() => return,
+            }
+        }
     }
 
     fn hear(&mut self, news: News) {
