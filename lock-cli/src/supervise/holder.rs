@@ -226,12 +226,18 @@ impl Holder {
             || signal.is_some()
             || ended_by(Signal::HUP)
             || (handed && ended_by(Signal::QUIT));
-        Outcome { code: Some(end.code), signal, asked, left: end.left, lost, reason: None }
+        let (signalled, left) = (self.is_signalled(), end.left);
+        Outcome { code: Some(end.code), signal, asked, signalled, left, lost, reason: None }
     }
 
     /// Whether a signal asked the command to end. To some commands, SIGHUP means something else.
     fn is_asked(&self) -> bool {
         self.passed & (bit(Signal::INT) | bit(Signal::QUIT) | bit(Signal::TERM)) != 0
+    }
+
+    /// Whether a signal may have asked the command to end.
+    fn is_signalled(&self) -> bool {
+        self.is_asked() || self.passed & bit(Signal::HUP) != 0
     }
 
     /// Kills the command, as the supervisor may be stopped. The supervisor kills what is left, and
@@ -262,8 +268,8 @@ impl Holder {
     async fn orphan(&mut self) -> Outcome {
         let left = family::kill(getpid(), &self.before, |_, _| {}).await;
         self.jobs.reclaim();
-        let (asked, lost) = (self.is_asked(), self.lost);
-        Outcome { code: None, signal: None, asked, left, lost, reason: None }
+        let (asked, signalled, lost) = (self.is_asked(), self.is_signalled(), self.lost);
+        Outcome { code: None, signal: None, asked, signalled, left, lost, reason: None }
     }
 }
 
