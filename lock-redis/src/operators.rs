@@ -91,10 +91,13 @@ impl Session {
         Ok(marks)
     }
 
-    /// Removes the mark of a name. Returns whether there was one.
+    /// Removes the mark of a name. Returns whether there was one, or may have been: an earlier
+    /// sending without an answer may have removed it.
     pub(crate) async fn clear_mark(&self, key: &Key) -> Result<bool> {
         let del = Request::new(key.lock(), redis::cmd("DEL").arg(key.done()).take());
-        Ok(self.question("clear the mark", &del, None, answer::int).await? > 0)
+        let effort = Effort::in_turn("clear the mark", LIMIT, Clock::Boot.now() + LIMIT * 2);
+        let outcome = self.insist(&del, effort, answer::int).await;
+        Ok(outcome.answer?.1 > 0 || outcome.before == Effect::Unknown)
     }
 
     async fn keys(&self, pattern: &[u8]) -> Result<Vec<Vec<u8>>> {

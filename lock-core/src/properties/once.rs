@@ -14,6 +14,7 @@ property!(
     none_after_a_loss_that_its_holder_does_not_know,
     counts_from_the_grant,
     a_lost_answer_is_asked_for_again,
+    a_clear_whose_answer_is_lost_says_that_there_was_a_mark,
 );
 
 const PERIOD: Duration = Duration::from_secs(3600);
@@ -195,5 +196,22 @@ async fn a_lost_answer_is_asked_for_again(h: &dyn Harness) -> Done {
     ensure!(seen.token == token, "the mark of token {token} has {}", seen.token);
     soon("release", guard.release()).await??;
     clear(&*b, &name).await?;
+    nothing_left(h).await
+}
+
+/// The mark is removed, and the answer does not arrive: the request that is sent again finds none.
+async fn a_clear_whose_answer_is_lost_says_that_there_was_a_mark(h: &dyn Harness) -> Done {
+    let (name, a, b) = (fresh("cleared"), h.client().await?, h.client().await?);
+    needs_marks(&*a)?;
+    let done = run(h, &*a, &name, Ok(())).await?;
+    ensure!(matches!(done, Once::Done(())), "the run came to {done:?}");
+    let (locks, marked) = (a.locks().clone(), name.clone());
+    let work = async move { locks.clear_mark(&marked).await };
+    let gone = until(|| async { Ok(!has_mark(&*b, &name).await?) });
+    let clearing = unanswered(&*a, work, gone).await?;
+    a.lose_replies().await?;
+    let cleared = promised("the answer", clearing).await??;
+    ensure!(matches!(cleared, Ok(true)), "the answer is {cleared:?}");
+    ensure!(!has_mark(&*b, &name).await?, "the mark was not cleared");
     nothing_left(h).await
 }
