@@ -128,14 +128,19 @@ impl OncePer {
         Box::pin(async move {
             let (client, name) = (&lock.client, &lock.request.name);
             client.check_period(lock.request.kind, period)?;
+            lock.check()?;
             // A mark is there to stay, so it spares the wait. If the store cannot tell, the look
             // after the grant counts.
             if let Ok(Some(mark)) = client.mark(name.clone()).await {
                 return Ok(Err(mark));
             }
-            let guard = lock.acquire().await?;
+            // The minimum hold time is for a run that works: others would only delay the next one.
+            let guard = lock.clone().at_least(Duration::ZERO).acquire().await?;
             // That there is no mark counts only now: earlier, a holder could still write one.
-            let Some(mark) = guard.mark().await? else { return Ok(Ok(guard)) };
+            let Some(mark) = guard.mark().await? else {
+                lock.keep_at_least(&guard);
+                return Ok(Ok(guard));
+            };
             // A failure is traced.
             let _ = guard.release().await;
             Ok(Err(mark))
