@@ -78,7 +78,9 @@ pub(crate) async fn mark(guard: &LockGuard, period: Duration, signals: &mut Sign
         marked = guard.mark_done(period) => marked,
     };
     if let Err(error) = marked {
-        say(format_args!("the next run does the work again, as it is not marked as done: {error}"));
+        say(format_args!(
+            "the work may be done again: the store has not confirmed that it is done: {error}"
+        ));
     }
     true
 }

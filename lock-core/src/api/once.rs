@@ -182,11 +182,13 @@ impl LockGuard {
     ///
     /// # Errors
     ///
-    /// - [`Error::Lost`] if the lock was lost before the store confirmed. Nothing is marked then,
-    ///   unless a request without an answer has done it while the lock was still held.
+    /// Nothing is marked then, unless an earlier request without an answer has done it while the
+    /// lock was still held.
+    ///
+    /// - [`Error::Lost`] if the lock was lost before the store confirmed.
     /// - [`Error::Unsupported`] if the store keeps no marks, or the lock is not exclusive;
     ///   [`Error::InvalidOption`] for a period below 1 ms or above 3660 days.
-    /// - [`Error::Denied`], [`Error::Rejected`]: nothing is marked.
+    /// - [`Error::Denied`], [`Error::Rejected`].
     ///
     /// # Cancel safety
     ///
