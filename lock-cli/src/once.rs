@@ -3,6 +3,7 @@
 use std::{process::ExitCode, time::Duration};
 
 use distlock::{LockGuard, Mark};
+use lock_core::{Clock, Instant};
 use rustix::process::Signal;
 
 use crate::{
@@ -66,7 +67,16 @@ async fn done_already(opt: &Run, place: &Place, mark: &Mark) -> ExitCode {
 /// Marks the work as done, and returns when the store has answered, or the lock is lost. Returns
 /// false if a signal asks to end before: then the lock must not be released, as a mark may be on its
 /// way.
-pub(crate) async fn mark(guard: &LockGuard, period: Duration, signals: &mut Signals) -> bool {
+pub(crate) async fn mark(
+    guard: &LockGuard,
+    granted: Instant,
+    period: Duration,
+    signals: &mut Signals,
+) -> bool {
+    if Clock::Boot.now().since(granted) >= period {
+        say("the period was over before the work was done: no mark");
+        return true;
+    }
     let marked = tokio::select! {
         // No mark is sent after a signal.
         biased;

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use distlock::LockGuard;
+use lock_core::Clock;
 
 use crate::{
     choice::Choice,
@@ -38,13 +39,14 @@ async fn under_lock(opt: &Run, store: &Choice, command: Ready) -> Result<ExitCod
         Ok(guard) => guard,
         Err(signal) => return Ok(by_signal(signal)),
     };
+    let granted_at = Clock::Boot.now();
     match once::after_the_grant(opt, &place, &guard, &mut signals).await? {
         None => {}
         Some(Ok(done)) => return Ok(done),
         Some(Err(signal)) => return Ok(by_signal(signal)),
     }
     let mark = async |guard: &LockGuard, signals: &mut Signals| match opt.once_per {
-        Some(period) => once::mark(guard, period, signals).await,
+        Some(period) => once::mark(guard, granted_at, period, signals).await,
         None => true,
     };
     held::run(&place, guard, command, store, opt.at_least, mark, &mut signals).await

@@ -71,6 +71,15 @@ fn a_command_that_outlives_its_lock_leaves_no_mark() {
 }
 
 #[test]
+fn work_that_is_longer_than_its_period_leaves_no_mark() {
+    let place = Place::new();
+    let (code, _, error) = place.run(&["run", "x", "--once-per", "50ms", "sleep", "0.2"]);
+    assert_eq!(code, Some(0), "{error}");
+    assert!(error.contains("the period was over before the work was done"), "{error}");
+    assert!(place.show("x")["done"].is_null());
+}
+
+#[test]
 fn periods_and_kinds_without_marks_are_refused() {
     let place = Place::new();
     for (options, code) in [

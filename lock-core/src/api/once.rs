@@ -28,7 +28,7 @@ pub struct OncePer {
 #[derive(Debug)]
 #[must_use = "the work may have been done without a mark"]
 pub enum Once<T> {
-    /// It was done here, and is marked as done.
+    /// It was done here, and is marked as done, unless the period was over before.
     Done(T),
     /// It was done here, and the store has not confirmed the mark, for the reason of this error:
     /// unless it was written all the same, the next run does the work again.
@@ -178,7 +178,8 @@ impl LockGuard {
     /// [`Lock::once_per`]. The mark is sent again until the store has answered, or the lock is
     /// lost. Release the lock afterwards.
     ///
-    /// A period that is over already leaves no mark.
+    /// A period that is over already leaves no mark. For a lock that was
+    /// [adopted](crate::Locks::adopt), it counts from the adoption.
     ///
     /// # Errors
     ///
