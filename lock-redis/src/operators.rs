@@ -68,12 +68,13 @@ impl Session {
         Ok(names.into_iter().collect())
     }
 
-    /// Returns the mark of a name, which its server removes when its period is over.
+    /// Returns the mark of a name, which its server removes when its period is over. A text that is
+    /// no mark is none: the next one replaces it.
     pub(crate) async fn mark(&self, key: &Key) -> Result<Option<Mark>> {
         let get = Request::new(key.lock(), redis::cmd("GET").arg(key.done()).take());
         let read = |value: &Value| match value {
             Value::Nil => Some(None),
-            value => marks::read(&answer::bytes(value)?).map(Some),
+            value => Some(marks::read(&answer::bytes(value)?)),
         };
         self.question("mark", &get, None, read).await
     }
