@@ -4,38 +4,52 @@ use std::{process::ExitCode, time::Duration};
 
 use distlock::{LockGuard, Mark};
 use lock_core::{Clock, Instant};
-use rustix::process::Signal;
+use tokio::time::timeout;
 
 use crate::{
-    exit::{Failure, say},
+    exit::{Failure, by_signal, say},
     held::Place,
     marks,
     opt::Run,
     signals::Signals,
 };
 
+/// The longest look for a mark before the wait.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// Looks for a mark before the wait, which it spares. If the store does not tell, the look after
-/// the grant counts.
-pub(crate) async fn before_the_wait(opt: &Run, place: &Place) -> Result<Option<ExitCode>, Failure> {
+/// the grant counts. Returns how the program ends without the command, if it does: by a mark, or a
+/// signal that asks to end.
+pub(crate) async fn before_the_wait(
+    opt: &Run,
+    place: &Place,
+    signals: &mut Signals,
+) -> Result<Option<ExitCode>, Failure> {
     let Some(period) = opt.once_per else { return Ok(None) };
     if let Err(error) = place.locks.guarantees().check_period(period) {
         place.close().await;
         return Err(error.into());
     }
-    match place.locks.mark(&opt.wanted.name).await {
-        Ok(Some(mark)) => Ok(Some(done_already(opt, place, &mark).await)),
+    let looked = tokio::select! {
+        looked = timeout(LOOK, place.locks.mark(&opt.wanted.name)) => looked,
+        signal = signals.end() => {
+            place.close().await;
+            return Ok(Some(by_signal(signal)));
+        }
+    };
+    match looked {
+        Ok(Ok(Some(mark))) => Ok(Some(done_already(opt, place, &mark).await)),
         _ => Ok(None),
     }
 }
 
-/// Looks for a mark under the lock: now it counts that there is none. Returns how the program ends
-/// without the command, if it does: by a mark, or a signal that asks to end.
+/// The same under the lock: now it counts that there is none.
 pub(crate) async fn after_the_grant(
     opt: &Run,
     place: &Place,
     guard: &LockGuard,
     signals: &mut Signals,
-) -> Result<Option<Result<ExitCode, Signal>>, Failure> {
+) -> Result<Option<ExitCode>, Failure> {
     if opt.once_per.is_none() {
         return Ok(None);
     }
@@ -43,12 +57,12 @@ pub(crate) async fn after_the_grant(
         mark = guard.mark() => mark,
         signal = signals.end() => {
             place.close().await;
-            return Ok(Some(Err(signal)));
+            return Ok(Some(by_signal(signal)));
         }
     };
     match mark {
         Ok(None) => Ok(None),
-        Ok(Some(mark)) => Ok(Some(Ok(done_already(opt, place, &mark).await))),
+        Ok(Some(mark)) => Ok(Some(done_already(opt, place, &mark).await)),
         Err(error) => {
             place.close().await;
             Err(error.into())

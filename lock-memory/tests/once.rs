@@ -121,6 +121,18 @@ async fn never(_: Held) -> Result<(), Error> {
     panic!("it works")
 }
 
+/// One second for the look at the mark, another one for the holder's name.
+#[tokio::test(start_paused = true)]
+async fn a_limited_wait_ends_while_the_store_is_silent() {
+    let (here, faults) = client(&MemoryStore::new());
+    faults.partition();
+    let (began, wait) = (Clock::Tokio.now(), Duration::from_secs(2));
+    let refused = here.lock("a").unwrap().wait(wait).once_per(PERIOD).run(never).await;
+    assert!(refused.is_err(), "{refused:?}");
+    let waited = Clock::Tokio.now().since(began);
+    assert!(waited < wait + Duration::from_millis(2500), "{waited:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn periods_and_locks_without_marks_are_refused_before_the_work() {
     let locks = locks(&MemoryStore::new());

@@ -2,6 +2,8 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
+use tokio::time::timeout;
+
 use crate::{
     BoxFuture, Effect, Error, Held, Kind, Lock, LockGuard, LockName, Mark, Result,
     api::{
@@ -15,6 +17,8 @@ use crate::{
 
 /// The pauses until a mark without an answer is sent again.
 const AGAIN: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
+/// The longest look for a mark before the wait.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// A lock whose work is done once per period, by [`Lock::once_per`].
 #[derive(Clone, Debug)]
@@ -77,9 +81,10 @@ impl Lock {
 }
 
 impl OncePer {
-    /// Looks for a mark; without one, waits for the lock as [`Lock::acquire`] does, looks again,
-    /// and does the work while the lock is held. If the work returns `Ok`, it is marked as done,
-    /// and the lock released. If the lock is lost, the work is dropped at its next await point.
+    /// Looks for a mark, for at most 1 s; without one, waits for the lock as [`Lock::acquire`]
+    /// does, looks again, and does the work while the lock is held. If the work returns `Ok`, it is
+    /// marked as done, and the lock released. If the lock is lost, the work is dropped at its next
+    /// await point.
     ///
     /// # Errors
     ///
@@ -131,7 +136,7 @@ impl OncePer {
             lock.check()?;
             // A mark is there to stay, so it spares the wait. If the store cannot tell, the look
             // after the grant counts.
-            if let Ok(Some(mark)) = client.mark(name.clone()).await {
+            if let Ok(Ok(Some(mark))) = timeout(LOOK, client.mark(name.clone())).await {
                 return Ok(Err(mark));
             }
             // The minimum hold time is for a run that works: others would only delay the next one.
