@@ -15,6 +15,7 @@ property!(
     counts_from_the_grant,
     a_lost_answer_is_asked_for_again,
     a_clear_whose_answer_is_lost_says_that_there_was_a_mark,
+    an_ended_mark_goes_with_the_next,
 );
 
 const PERIOD: Duration = Duration::from_secs(3600);
@@ -213,5 +214,21 @@ async fn a_clear_whose_answer_is_lost_says_that_there_was_a_mark(h: &dyn Harness
     let cleared = promised("the answer", clearing).await??;
     ensure!(matches!(cleared, Ok(true)), "the answer is {cleared:?}");
     ensure!(!has_mark(&*b, &name).await?, "the mark was not cleared");
+    nothing_left(h).await
+}
+
+/// Of another name: no run may ever come for the first one again.
+async fn an_ended_mark_goes_with_the_next(h: &dyn Harness) -> Done {
+    let (first, next, a) = (fresh("ended"), fresh("next"), h.client().await?);
+    needs_marks(&*a)?;
+    let guard = hold(h, &*a, &first).await?;
+    soon("mark as done", guard.mark_done(Duration::from_secs(1))).await??;
+    soon("release", guard.release()).await??;
+    let ended = || async { Ok(!has_mark(&*a, &first).await?) };
+    promised("the end of the period", until(ended)).await??;
+    let guard = hold(h, &*a, &next).await?;
+    soon("mark as done", guard.mark_done(PERIOD)).await??;
+    soon("release", guard.release()).await??;
+    ensure!(clear(&*a, &next).await?, "there was no mark to clear");
     nothing_left(h).await
 }
