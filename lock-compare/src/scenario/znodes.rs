@@ -14,8 +14,10 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(60);
 const TTL: Duration = Duration::from_secs(4);
 const LOOK: Duration = Duration::from_millis(20);
-/// Number of checks for a waiter's node or watches.
+/// Number of checks for a waiter's node.
 const LOOKS: usize = 50;
+/// Number of checks for the watches, which come a moment later.
+const WATCH_LOOKS: usize = 500;
 const CLIENTS: usize = 4;
 
 /// Plays it with distlock, and with a node that all clients watch.
@@ -122,7 +124,7 @@ async fn queue(
 async fn told(bare: &Client, server: &lock_lab::ZooKeeper, nodes: &[Node]) -> Result<i64, Failure> {
     let [_, middle, _, last] = nodes else { return Ok(0) };
     // Each client watches its own node and the one before it.
-    for _ in 0..LOOKS {
+    for _ in 0..WATCH_LOOKS {
         if server.counters().await?.get("watches") >= 2 * nodes.len() as u64 - 1 {
             break;
         }
