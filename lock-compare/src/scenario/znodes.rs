@@ -14,10 +14,8 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(60);
 const TTL: Duration = Duration::from_secs(4);
 const LOOK: Duration = Duration::from_millis(20);
-/// Number of checks for a waiter's node.
+/// Number of checks for a waiter's node or watches.
 const LOOKS: usize = 50;
-/// Number of checks for the watches, which come a moment later.
-const WATCH_LOOKS: usize = 500;
 const CLIENTS: usize = 4;
 
 /// Plays it with distlock, and with a node that all clients watch.
@@ -124,8 +122,8 @@ async fn queue(
 async fn told(bare: &Client, server: &lock_lab::ZooKeeper, nodes: &[Node]) -> Result<i64, Failure> {
     let [_, middle, _, last] = nodes else { return Ok(0) };
     // Each client watches its own node and the one before it.
-    for _ in 0..WATCH_LOOKS {
-        if server.counters().await?.get("watches") >= 2 * nodes.len() as u64 - 1 {
+    for _ in 0..LOOKS {
+        if watches(server).await? >= 2 * nodes.len() as u64 - 1 {
             break;
         }
         sleep(LOOK).await;
@@ -139,6 +137,14 @@ async fn told(bare: &Client, server: &lock_lab::ZooKeeper, nodes: &[Node]) -> Re
     };
     let last = end(last).await?;
     Ok(end(middle).await? - last)
+}
+
+/// How many watches of children there are: by them clients watch nodes that have none. By others they
+/// watch the token floor, and these alone are listed.
+async fn watches(server: &lock_lab::ZooKeeper) -> Result<u64, Failure> {
+    let listed = server.four_letter("wchp").await?;
+    let others = listed.lines().filter(|line| line.starts_with('\t')).count() as u64;
+    Ok(server.counters().await?.get("watches").saturating_sub(others))
 }
 
 /// Returns the nodes of a lock, in order: the nodes of a directory, or the one that all clients
