@@ -61,11 +61,12 @@
 //! ZooKeeper's timeout belongs to the session, so a client has one session per TTL in use, at most
 //! eight. [`ZkLock::connect`] asks the server for the range of its timeouts, and a TTL outside of
 //! it is an error that names it. The server notices a dead client at the first tick after its TTL;
-//! [`expiry_slack`](lock_core::Guarantees::expiry_slack) says how much later that may be. ZooKeeper
-//! tells no client when it last heard of another client's session, nor when a node was deleted. So
-//! `inspect` shows no [`ttl_left`](lock_core::Entry::ttl_left), and the time of a grant only of a
-//! holder that is alone in the queue since it came, and of permits that other attempts may have
-//! seen waiting.
+//! [`expiry_slack`](lock_core::Guarantees::expiry_slack) says how much later that may be. A client
+//! whose requests arrive while the answers are lost may live there for 1.4 TTLs more: the client
+//! crate tries to connect again for so long, and each try renews the session. ZooKeeper tells no
+//! client when it last heard of another client's session, nor when a node was deleted. So `inspect`
+//! shows no [`ttl_left`](lock_core::Entry::ttl_left), and the time of a grant only of a holder that
+//! is alone in the queue since it came, and of permits that other attempts may have seen waiting.
 //!
 //! ## What moves a deadline
 //!
