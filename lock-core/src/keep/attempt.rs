@@ -10,7 +10,12 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::{
-    Instant, LockName, LossReason, Request, Term, Validity, keep::poison::lock,
+    Effect, Error, Instant, LockName, LossReason, Request, Term, Validity,
+    duration::shown,
+    keep::{
+        errors::{late, unavailable},
+        poison::lock,
+    },
     validity::safe_until,
 };
 
@@ -52,12 +57,34 @@ pub enum Stage<A = (), W = (), H = ()> {
 /// How an attempt ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum End {
-    /// The store does not have it any more: it was revoked or deleted, or it has expired.
-    Gone,
+    /// The store does not have it any more.
+    Gone {
+        /// When the request was sent that has found it last, if one has.
+        sent: Option<Instant>,
+        /// How it was lost, as far as the driver knows. It has expired as well if `sent` is a TTL
+        /// ago.
+        reason: LossReason,
+    },
     /// The store has not answered for a TTL, so it has forgotten the attempt.
     Unreachable,
     /// The client was closed.
     Closed,
+}
+
+impl End {
+    /// The error for an attempt with this TTL that is over before it was held, at `now`. The store's
+    /// name comes with the name of the silent side: "the server".
+    pub fn error(self, (store, peer): (&'static str, &str), ttl: Duration, now: Instant) -> Error {
+        match self {
+            Self::Closed => Error::closed(store),
+            Self::Gone { sent: Some(sent), .. } if now.since(sent) >= ttl => late(store),
+            Self::Gone { reason, .. } => Error::PlaceLost { store, name: None, reason },
+            Self::Unreachable => {
+                let silent = format!("{peer} did not answer for {}", shown(ttl));
+                unavailable(store, "acquire", Effect::Unknown, silent)
+            }
+        }
+    }
 }
 
 impl<A, W, H> Stage<A, W, H> {
@@ -79,13 +106,19 @@ impl<A, W, H> Stage<A, W, H> {
         }
     }
 
-    /// The store does not have it any more. A held lock is lost; any other attempt is over.
-    pub fn gone(&mut self) {
-        match self {
-            Self::Held { validity, .. } => drop(validity.lose(LossReason::EntryGone)),
-            Self::Over(_) => {}
-            _ => *self = Self::Over(End::Gone),
-        }
+    /// The store does not have it any more, for this reason. A held lock is lost; any other attempt
+    /// is over.
+    pub fn gone(&mut self, reason: LossReason) {
+        let sent = match self {
+            Self::Held { validity, .. } => {
+                validity.lose(reason);
+                return;
+            }
+            Self::Over(_) => return,
+            Self::Asking(_) => None,
+            Self::Waiting { sent, .. } | Self::Granted { sent, .. } => Some(*sent),
+        };
+        *self = Self::Over(End::Gone { sent, reason });
     }
 }
 
@@ -163,7 +196,7 @@ impl<A, W, H> Progress<A, W, H> {
 
     /// The store does not have it any more: see [`Stage::gone`].
     pub fn gone(&self) {
-        self.change(Stage::gone);
+        self.change(|stage| stage.gone(LossReason::EntryGone));
     }
 
     /// Ends the wait if the store has not answered for a TTL by `now`.

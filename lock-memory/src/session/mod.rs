@@ -11,7 +11,7 @@ use std::{
 use lock_core::{
     Clock, Effect, Error, Reach, Result,
     duration::shown,
-    keep::{attempt::End, attempts::Attempts, errors::unavailable, poison::lock},
+    keep::{attempts::Attempts, errors::unavailable, poison::lock},
 };
 use tokio::{
     sync::{Notify, mpsc},
@@ -109,14 +109,6 @@ impl Session {
     fn gone(&self, attempt: &Attempt) {
         self.forget(attempt);
         attempt.gone();
-    }
-
-    /// Returns the error for an attempt that ended before it held.
-    pub(crate) fn ended(&self, end: End) -> Error {
-        match end {
-            End::Closed => Error::closed("memory"),
-            End::Gone | End::Unreachable => Error::place_lost("memory"),
-        }
     }
 
     /// Ends all attempts and observers of this client. Returns the attempts that the store has to

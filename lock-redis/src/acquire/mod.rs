@@ -121,7 +121,7 @@ async fn checked(
         Ok(None) if attempt.is_waiting() => Ok(None),
         Ok(None) => {
             session.clean_up(attempt);
-            Err(Error::place_lost(STORE))
+            Err(Error::PlaceLost { store: STORE, name: None, reason: attempt.loss() })
         }
         Err(error) => Err(Box::pin(undone(session, slice::from_ref(attempt), error)).await),
     }

@@ -76,7 +76,8 @@ impl Model {
             Event::ConfirmedLate => self.confirm(attempt, now - Duration::from_secs(3)),
             Event::Gone => {
                 attempt.gone();
-                self.ends(End::Gone, LossReason::EntryGone);
+                let (sent, reason) = (self.confirmed, LossReason::EntryGone);
+                self.ends(End::Gone { sent, reason }, reason);
             }
             Event::Expired => {
                 attempt.expire_wait(now + TTL);
@@ -226,4 +227,18 @@ fn a_wait_ends_a_ttl_after_the_last_confirmation() {
     assert!(attempt.is_waiting());
     attempt.expire_wait(sent + TTL / 3 + TTL);
     assert!(attempt.look(|stage| matches!(stage, Stage::Over(End::Unreachable))));
+}
+
+/// What is found missing after an outage has expired. Before, somebody must have removed it.
+#[test]
+fn a_waiter_that_is_gone_has_expired_after_a_ttl_and_was_revoked_before() {
+    let sent = start();
+    for (late, expected) in [(TTL / 3, LossReason::EntryGone), (TTL, LossReason::Expired)] {
+        let attempt = attempt();
+        attempt.change(|stage| *stage = Stage::Waiting { sent, note: 7 });
+        attempt.gone();
+        let end = attempt.hold(sent, ()).unwrap_err();
+        let told = end.error(("a store", "the server"), TTL, sent + late);
+        assert!(matches!(told, Error::PlaceLost { reason, .. } if reason == expected), "{told}");
+    }
 }

@@ -81,12 +81,9 @@ impl Attempt {
         self.note(|hold| hold.counts_from = now);
     }
 
-    /// Ends the hold, and tells the holder why.
+    /// Ends the hold or the wait, and tells its caller why.
     pub(super) fn lose(&self, stage: &mut Stage) {
-        match stage {
-            Stage::Held { validity, .. } => drop(validity.lose(self.loss())),
-            _ => stage.gone(),
-        }
+        stage.gone(self.loss());
     }
 
     /// Returns why the server does not have it any more.

@@ -144,7 +144,8 @@ fn an_attempt_that_is_gone_ends_at_every_stage() {
     for attempt in [asking, waiting, granted] {
         attempt.gone();
         attempt.pushed(9);
-        assert_eq!(attempt.hold(Clock::Boot.now(), 7).unwrap_err(), End::Gone);
+        let end = attempt.hold(Clock::Boot.now(), 7).unwrap_err();
+        assert!(matches!(end, End::Gone { reason: LossReason::EntryGone, .. }), "{end:?}");
     }
     let held = attempt();
     let validity = held.hold(Clock::Boot.now(), 7).unwrap();
