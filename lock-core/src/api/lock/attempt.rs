@@ -97,9 +97,9 @@ impl Lock {
             biased;
             // A grant of the last moment is still better than a timeout.
             answer = &mut granted => return answer,
-            found = self.client.in_the_way(&self.request.name, attempt.id()) => found,
+            found = self.client.in_the_way(&self.request.name, attempt.present_id()) => found,
         };
-        let refused = attempt.refusal().take();
+        let refused = attempt.take_refusal();
         match (found, refused) {
             // The store says that it is granted already; the answer to the attempt is on its way.
             (Some(Found { place: Some(0), .. }), _) => {
@@ -159,7 +159,7 @@ async fn ask(
         if attempt.is_cancelled() {
             return answer;
         }
-        *attempt = attempt.another();
+        attempt.begin_anew();
     }
 }
 
