@@ -64,7 +64,7 @@ impl LockSet {
             let Some(pause) = tries.after(error, &self.lock.request.name) else { return answer };
             self.lock.client.pause(pause.min(left), drain.begun.cancelled()).await;
             if drain.begun.is_cancelled() {
-                return answer;
+                return Err(self.lock.client.drained_error());
             }
         }
     }
