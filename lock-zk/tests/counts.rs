@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_core::{Clock, LockName, Locks};
 use lock_lab::ZooKeeper;
 
-use crate::support::*;
+use crate::support::{undisturbed::undisturbed, *};
 
 #[tokio::test]
 async fn an_uncontended_acquire_and_release_are_three_requests() {
@@ -98,8 +98,15 @@ async fn hand_over(server: &ZooKeeper, clients: &[Locks]) -> (f64, u64) {
 async fn a_hand_over_within_a_process_is_two_requests() {
     let server = server().await;
     let clients = vec![open(&server.url()).await; 8];
-    let (packets, updates) = hand_over(&server, &clients).await;
-    assert!((2.0..2.3).contains(&packets), "{packets} packets per acquisition");
+    // Where a hand-over takes longer than this, all nodes grow 100 ms old, and are watched.
+    let updates = undisturbed(Duration::from_millis(12), async || {
+        let (packets, updates) = hand_over(&server, &clients).await;
+        match (2.0..2.3).contains(&packets) {
+            true => Ok(updates),
+            false => Err(format!("{packets} packets per acquisition")),
+        }
+    })
+    .await;
     assert_eq!(updates, 2 * 8 * ROUNDS);
 }
 

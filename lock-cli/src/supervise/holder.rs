@@ -23,6 +23,7 @@ use super::{
     supervisor::{SUPERVISE, supervise},
 };
 use crate::{
+    arguments::shown,
     exit::{Failure, Outcome, say},
     on_lost::Policy,
     signals::{Signals, bit},
@@ -59,10 +60,11 @@ impl Ready {
         let before = family::groups();
         // If the supervisor dies, this process inherits its children.
         set_child_subreaper(Some(getpid())).map_err(io::Error::from).map_err(failed())?;
+        let shown = shown(command);
         // In a group of its own: keys at the terminal are for the holder, which passes them on.
-        match fork(SUPERVISE, command).map_err(failed())? {
+        match fork(SUPERVISE, &shown).map_err(failed())? {
             Side::Parent(supervisor, socket) => Ok(Ok(Self { supervisor, socket, before })),
-            Side::Child(leash) => supervise(leash, command).map(Err),
+            Side::Child(leash) => supervise(leash, command, &shown).map(Err),
         }
     }
 

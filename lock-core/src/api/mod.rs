@@ -24,4 +24,5 @@ mod raise_floor;
 pub(crate) mod run;
 pub(crate) mod semaphore;
 pub(crate) mod set;
+#[cfg(feature = "signal")]
 pub(crate) mod signal;

@@ -79,16 +79,8 @@ impl Acquire {
         };
         let Some(news) = news else { return Ok(Next::Look) };
         ahead.learn(&name, news);
-        let is_own = local.is_some();
-        let goes_on = match ahead.duty() {
-            // If this client itself has passed the lock on, nothing suggests that nodes are being
-            // removed. Otherwise the own node may have been removed just before, and the task that
-            // hears of that may not have run yet.
-            Duty::Hold => (is_own && news != News::Gone) || self.attempt.is_known_to_be_there(),
-            // The view may be old; to walk back through it in memory costs nothing.
-            _ => is_own || matches!(news, News::Became(_)),
-        };
-        Ok(if goes_on { Next::Judge } else { Next::Look })
+        let is_there = || self.attempt.is_known_to_be_there();
+        Ok(ahead.next_after(news, local.is_some(), is_there))
     }
 
     /// Looks once per TTL: a lost wake-up must not stop a waiter for ever. Returns when there is
