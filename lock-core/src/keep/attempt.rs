@@ -12,10 +12,7 @@ use uuid::Uuid;
 use crate::{
     Effect, Error, Instant, LockName, LossReason, Request, Term, Validity,
     duration::shown,
-    keep::{
-        errors::{late, unavailable},
-        poison::lock,
-    },
+    keep::{errors::unavailable, poison::lock},
     validity::safe_until,
 };
 
@@ -59,10 +56,7 @@ pub enum Stage<A = (), W = (), H = ()> {
 pub enum End {
     /// The store does not have it any more.
     Gone {
-        /// When the request was sent that has found it last, if one has.
-        sent: Option<Instant>,
-        /// How it was lost, as far as the driver knows. It has expired as well if `sent` is a TTL
-        /// ago.
+        /// How it was lost, as far as the driver knows.
         reason: LossReason,
     },
     /// The store has not answered for a TTL, so it has forgotten the attempt.
@@ -72,13 +66,20 @@ pub enum End {
 }
 
 impl End {
-    /// The error for an attempt with this TTL that is over before it was held, at `now`. The store's
-    /// name comes with the name of the silent side: "the server".
-    pub fn error(self, (store, peer): (&'static str, &str), ttl: Duration, now: Instant) -> Error {
+    /// The store does not have an attempt with this TTL any more, as the driver learns at `now`. It
+    /// has expired if the request that has found it last was `sent` a TTL before; else it was lost
+    /// for this reason.
+    pub fn gone(reason: LossReason, sent: Instant, ttl: Duration, now: Instant) -> Self {
+        let has_expired = now.since(sent) >= ttl;
+        Self::Gone { reason: if has_expired { LossReason::Expired } else { reason } }
+    }
+
+    /// The error for an attempt with this TTL that is over before it was held. The store's name comes
+    /// with the name of the silent side: "the server".
+    pub fn error(self, (store, peer): (&'static str, &str), ttl: Duration) -> Error {
         match self {
             Self::Closed => Error::closed(store),
-            Self::Gone { sent: Some(sent), .. } if now.since(sent) >= ttl => late(store),
-            Self::Gone { reason, .. } => Error::PlaceLost { store, name: None, reason },
+            Self::Gone { reason } => Error::PlaceLost { store, name: None, reason },
             Self::Unreachable => {
                 let silent = format!("{peer} did not answer for {}", shown(ttl));
                 unavailable(store, "acquire", Effect::Unknown, silent)
@@ -106,19 +107,21 @@ impl<A, W, H> Stage<A, W, H> {
         }
     }
 
-    /// The store does not have it any more, for this reason. A held lock is lost; any other attempt
-    /// is over.
-    pub fn gone(&mut self, reason: LossReason) {
-        let sent = match self {
+    /// The store does not have it any more: see [`End::gone`]. A held lock is lost for the reason;
+    /// any other attempt is over.
+    pub fn gone(&mut self, reason: LossReason, ttl: Duration, now: Instant) {
+        let end = match self {
             Self::Held { validity, .. } => {
                 validity.lose(reason);
                 return;
             }
             Self::Over(_) => return,
-            Self::Asking(_) => None,
-            Self::Waiting { sent, .. } | Self::Granted { sent, .. } => Some(*sent),
+            Self::Asking(_) => End::Gone { reason },
+            Self::Waiting { sent, .. } | Self::Granted { sent, .. } => {
+                End::gone(reason, *sent, ttl, now)
+            }
         };
-        *self = Self::Over(End::Gone { sent, reason });
+        *self = Self::Over(end);
     }
 }
 
@@ -194,9 +197,9 @@ impl<A, W, H> Progress<A, W, H> {
         self.change(|stage| stage.confirm(confirmed, self.ttl));
     }
 
-    /// The store does not have it any more: see [`Stage::gone`].
-    pub fn gone(&self) {
-        self.change(|stage| stage.gone(LossReason::EntryGone));
+    /// The store does not have it any more, as the driver learns at `now`: see [`Stage::gone`].
+    pub fn gone(&self, now: Instant) {
+        self.change(|stage| stage.gone(LossReason::EntryGone, self.ttl, now));
     }
 
     /// Ends the wait if the store has not answered for a TTL by `now`.

@@ -78,7 +78,7 @@ pub async fn wait<S: Waits<Attempt: Deref<Target = Progress<A, W, H>>>, A, W, H>
 
 /// The error for an attempt with this TTL that is over before it was held.
 pub fn ended<S: Waits>(session: &S, ttl: Duration, end: End) -> Error {
-    end.error(session.store(), ttl, S::CLOCK.now())
+    end.error(session.store(), ttl)
 }
 
 /// Renews a grant before it is given out, if a third of its term has passed or it is not renewed
@@ -96,7 +96,7 @@ async fn renew_if_old<S: Waits<Attempt: Deref<Target = Progress<A, W, H>>>, A, W
         Ok(Some(renewed)) => Ok(Some(renewed)),
         Ok(None) if attempt.is_waiting() => Ok(None),
         Ok(None) => {
-            let end = End::Gone { sent: Some(sent), reason: LossReason::EntryGone };
+            let end = End::gone(LossReason::EntryGone, sent, attempt.ttl, S::CLOCK.now());
             Err(ended(&**session, attempt.ttl, end))
         }
         // The grant still holds, for a shorter time.

@@ -75,7 +75,7 @@ impl Session {
                 Answer::Granted(grant) => return Ok((grant.at, grant.token.value())),
                 Answer::Busy => return Err(Error::Contended { name: attempt.name.clone() }),
                 Answer::Gone => {
-                    attempt.gone();
+                    attempt.gone(Clock::Tokio.now());
                     return attempt.decided().await.map_err(|end| attempt.ended(end));
                 }
                 Answer::OtherLimit(found) => return Err(limit_conflict(&asked.request, found)),

@@ -3,7 +3,7 @@
 use std::{ops::Deref, sync::Arc};
 
 use lock_core::{
-    Clock, Error, Instant, Request, Term, Validity,
+    Error, Instant, Request, Term, Validity,
     keep::{
         attempt::{End, Progress, Stage},
         renewal::RENEWALS_PER_TTL,
@@ -63,7 +63,7 @@ impl Attempt {
 
     /// Returns the error if it ended before it held.
     pub(crate) fn ended(&self, end: End) -> Error {
-        end.error(("memory", "the store"), self.ttl, Clock::Tokio.now())
+        end.error(("memory", "the store"), self.ttl)
     }
 
     /// Takes note that a renewal sent at `sent` has found the entry.

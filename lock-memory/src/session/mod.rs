@@ -108,7 +108,7 @@ impl Session {
     /// Takes note that the attempt's entry is gone from the store.
     fn gone(&self, attempt: &Attempt) {
         self.forget(attempt);
-        attempt.gone();
+        attempt.gone(Clock::Tokio.now());
     }
 
     /// Ends all attempts and observers of this client. Returns the attempts that the store has to

@@ -266,7 +266,7 @@ impl Attempt {
     /// Takes note that it was revoked: that is no failover, though its server may have taken over
     /// since a request has found it.
     pub(crate) fn revoked(&self) {
-        self.progress.gone();
+        self.progress.gone(Clock::Boot.now());
     }
 
     /// Returns the attempt's role in a renewal now; `None` if it takes no part.

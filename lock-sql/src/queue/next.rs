@@ -80,13 +80,13 @@ impl Session {
         let places: HashMap<_, _> =
             queue.iter().enumerate().map(|(at, row)| (row.attempt, at)).collect();
         let holders = admitted(queue.iter().map(|row| row.kind));
-        let mut waits = None;
+        let (mut waits, now) = (None, Clock::Boot.now());
         for attempt in first {
             match places.get(&attempt.id) {
-                Some(at) if queue[*at].left.is_zero() => attempt.gone(),
+                Some(at) if queue[*at].left.is_zero() => attempt.gone(now),
                 Some(at) if *at < holders => attempt.admitted(),
                 Some(at) => waits = waits.or(Some(*at)),
-                None => attempt.gone(),
+                None => attempt.gone(now),
             }
         }
         let excludes = first.iter().any(|it| it.kind == Kind::Exclusive && !it.is_over());

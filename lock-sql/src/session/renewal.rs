@@ -189,7 +189,7 @@ impl Session {
         if let Some(at) = self.database.moved_at() {
             attempt.lost_if_before(at);
         }
-        attempt.gone();
+        attempt.gone(Clock::Boot.now());
     }
 
     /// Whether another server has taken over since the client last checked all that it holds.

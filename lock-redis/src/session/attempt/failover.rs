@@ -18,7 +18,7 @@
 
 use std::time::Duration;
 
-use lock_core::{Instant, LossReason, keep::poison::lock, validity::safe_until};
+use lock_core::{Clock, Instant, LossReason, keep::poison::lock, validity::safe_until};
 
 use super::{Attempt, Stage};
 
@@ -83,7 +83,7 @@ impl Attempt {
 
     /// Ends the hold or the wait, and tells its caller why.
     pub(super) fn lose(&self, stage: &mut Stage) {
-        stage.gone(self.loss());
+        stage.gone(self.loss(), self.ttl, Clock::Boot.now());
     }
 
     /// Returns why the server does not have it any more.
