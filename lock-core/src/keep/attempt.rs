@@ -248,6 +248,15 @@ impl<A, W, H> Progress<A, W, H> {
         })
     }
 
+    /// How it has ended. If the stage does not say so yet, a request has just shown that the store
+    /// does not have it any more: see [`End::gone`].
+    pub fn ending(&self, reason: LossReason, sent: Instant, now: Instant) -> End {
+        self.look(|stage| match stage {
+            Stage::Over(end) => *end,
+            _ => End::gone(reason, sent, self.ttl, now),
+        })
+    }
+
     /// Waits until it is granted, and returns when the grant was confirmed and its token. One
     /// caller at a time.
     pub async fn decided(&self) -> Result<(Instant, u64), End> {

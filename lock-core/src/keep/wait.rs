@@ -29,6 +29,12 @@ pub trait Waits: Sized {
         attempt: &Self::Attempt,
     ) -> impl Future<Output = Result<Option<Instant>>> + Send;
 
+    /// Why the store does not have this attempt any more, when a renewal has not found it. Default:
+    /// not known.
+    fn loss(&self, _: &Self::Attempt) -> LossReason {
+        LossReason::EntryGone
+    }
+
     /// Removes a waiting attempt from the store, and tries again until the deadline.
     fn withdraw(
         self: &Arc<Self>,
@@ -96,7 +102,7 @@ async fn renew_if_old<S: Waits<Attempt: Deref<Target = Progress<A, W, H>>>, A, W
         Ok(Some(renewed)) => Ok(Some(renewed)),
         Ok(None) if attempt.is_waiting() => Ok(None),
         Ok(None) => {
-            let end = End::gone(LossReason::EntryGone, sent, attempt.ttl, S::CLOCK.now());
+            let end = attempt.ending(session.loss(attempt), sent, S::CLOCK.now());
             Err(ended(&**session, attempt.ttl, end))
         }
         // The grant still holds, for a shorter time.
