@@ -8,7 +8,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use lock_core::{
-    Clock, Instant, Kind,
+    Clock, Instant, Kind, LossReason,
     deadline::jitter,
     keep::{backoff::Backoff, poison::lock},
     queue::admitted,
@@ -83,7 +83,9 @@ impl Session {
         let (mut waits, now) = (None, Clock::Boot.now());
         for attempt in first {
             match places.get(&attempt.id) {
-                Some(at) if queue[*at].left.is_zero() => attempt.gone(now),
+                Some(at) if queue[*at].left.is_zero() => {
+                    attempt.change(|stage| stage.gone(LossReason::Expired, attempt.ttl, now));
+                }
                 Some(at) if *at < holders => attempt.admitted(),
                 Some(at) => waits = waits.or(Some(*at)),
                 None => attempt.gone(now),
