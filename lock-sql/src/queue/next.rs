@@ -88,7 +88,7 @@ impl Session {
                 }
                 Some(at) if *at < holders => attempt.admitted(),
                 Some(at) => waits = waits.or(Some(*at)),
-                None => attempt.gone(now),
+                None => self.gone(attempt),
             }
         }
         let excludes = first.iter().any(|it| it.kind == Kind::Exclusive && !it.is_over());
