@@ -110,26 +110,33 @@ async fn another_error_ends_the_wait() {
 #[tokio::test(start_paused = true)]
 async fn the_limit_is_for_all_tries_together() {
     const LIMIT: Duration = Duration::from_secs(100);
-    for whole in [true, false] {
+    for (queued, healed) in [(false, false), (false, true), (true, false)] {
         let store = MemoryStore::new();
         let ((locks, faults), (others, _)) = (client(&store), client(&store));
         let _held = others.lock("a").unwrap().holder("first").acquire().await.unwrap();
-        faults.partition();
+        if !queued {
+            faults.partition();
+        }
         let began = Clock::Tokio.now();
-        let lock = locks.lock("a").unwrap().ttl(TTL).wait(LIMIT).wait_through_outages();
-        let waiter = tokio::spawn(lock.acquire());
+        let lock = locks.lock("a").unwrap().holder("limited").ttl(TTL).wait(LIMIT);
+        let waiter = tokio::spawn(lock.wait_through_outages().acquire());
+        if queued {
+            line_becomes(&store, &["first", "limited"]).await;
+            tokio::time::sleep(LIMIT / 4).await;
+            faults.partition();
+        }
         tokio::time::sleep(LIMIT / 2).await;
-        if !whole {
+        if healed {
             faults.heal();
         }
         let told = waiter.await.unwrap();
         let took = Clock::Tokio.now().since(began);
         assert!(took >= LIMIT && took <= LIMIT + Duration::from_secs(2), "{took:?}");
         match told {
-            Err(error @ Error::Unavailable { op: "acquire", .. }) if whole => {
+            Err(error @ Error::Unavailable { op: "acquire", .. }) if !healed => {
                 assert!(error.to_string().contains("no answer within 15s"), "{error}");
             }
-            Err(Error::WaitTimeout { waited, holder, position: Some(1), .. }) if !whole => {
+            Err(Error::WaitTimeout { waited, holder, position: Some(1), .. }) if healed => {
                 assert!(waited >= LIMIT, "{waited:?}");
                 assert_eq!(holder.unwrap().description.as_deref(), Some("first"));
             }

@@ -97,6 +97,8 @@ pub struct Attempt {
 struct Told {
     /// The latest reason why the store has not taken the request yet.
     refusal: Option<String>,
+    /// Whether the last try has failed by an outage, and no later one waits.
+    outage: bool,
     /// The identity since the attempt began anew, if it has.
     id: Option<Uuid>,
 }
@@ -141,7 +143,10 @@ impl Attempt {
     /// is not an outage, even if the store is slow.
     pub fn queued(&self, name: &LockName, place: Option<usize>) {
         self.heard.hear();
-        lock(&self.told).refusal = None;
+        {
+            let mut told = lock(&self.told);
+            (told.refusal, told.outage) = (None, false);
+        }
         if let Some(place) = place {
             trace::queued(name, self.id, place);
         }
@@ -153,6 +158,17 @@ impl Attempt {
     /// unless others hold the lock.
     pub fn put_off(&self, why: &dyn fmt::Display) {
         lock(&self.told).refusal = Some(why.to_string());
+    }
+
+    /// The store was out of reach for this reason, and the wait goes on.
+    pub(crate) fn outlasts(&self, why: &dyn fmt::Display) {
+        self.put_off(why);
+        lock(&self.told).outage = true;
+    }
+
+    /// Whether the store was out of reach when it was last tried.
+    pub(crate) fn is_in_outage(&self) -> bool {
+        lock(&self.told).outage
     }
 
     /// The latest reason why the store has not taken the request yet.

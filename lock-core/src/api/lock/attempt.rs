@@ -111,6 +111,9 @@ impl Lock {
                 Err(self.client.unavailable("acquire", why))
             }
             (Some(found), _) => Err(self.in_vain(waited, found)),
+            (None, Some(why)) if attempt.is_in_outage() => {
+                Err(self.client.unavailable("acquire", why))
+            }
             // Slow, but reachable: the store has answered others, or told this attempt to wait.
             (None, _) if self.client.heard.since(started) => {
                 Err(self.in_vain(waited, Found::default()))
@@ -151,7 +154,7 @@ async fn ask(
         match error {
             Error::InvalidOption { .. } => client.heard.hear(),
             // For the error at the end of a limited wait.
-            Error::Unavailable { source, .. } => attempt.put_off(source),
+            Error::Unavailable { source, .. } => attempt.outlasts(source),
             _ => {}
         }
         // After a close, the driver says so.
