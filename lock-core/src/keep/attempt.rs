@@ -74,8 +74,8 @@ impl End {
         Self::Gone { reason: if has_expired { LossReason::Expired } else { reason } }
     }
 
-    /// The error for an attempt with this TTL that is over before it was held. The store's name comes
-    /// with the name of the silent side: "the server".
+    /// The error for an attempt with this TTL that is over before it was held. The store's name
+    /// comes with the name of the silent side: "the server".
     pub fn error(self, (store, peer): (&'static str, &str), ttl: Duration) -> Error {
         match self {
             Self::Closed => Error::closed(store),

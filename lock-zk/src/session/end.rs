@@ -130,8 +130,8 @@ impl Session {
         }
     }
 
-    /// What ends an attempt: the end of the session counts before what it does to the attempt's node,
-    /// whichever the attempt sees first.
+    /// What ends an attempt: the end of the session counts before what it does to the attempt's
+    /// node, whichever the attempt sees first.
     pub(crate) fn ending(&self, error: Error) -> Error {
         match (&error, self.end()) {
             (Error::PlaceLost { .. }, Some(End::Closed | End::Ended | End::Silent)) => {
