@@ -139,12 +139,6 @@ impl Ahead {
         }
     }
 
-    /// Whether the end of the entry at this index would admit the own one.
-    pub(crate) fn admits_after(&self, index: usize) -> bool {
-        let rest = [&self.kinds[..index], &self.kinds[index + 1..]].concat();
-        judge(&rest, self.mine) == Verdict::Admitted
-    }
-
     /// The next step after this news of an entry, which the view has taken in. Whether the entry is
     /// of this client, and whether the own node is certainly there.
     pub(crate) fn next_after(

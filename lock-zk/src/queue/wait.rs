@@ -50,8 +50,7 @@ impl Acquire {
     ///
     /// If the rest of the view then admits the own entry, that is the grant: lower sequences never
     /// appear later, and the news came over a live session. The own node must be there, too: behind
-    /// another client's entry it is watched, or looked for. Where that entry's end does not admit the
-    /// own one, a list follows it, which shows the own node.
+    /// another client's entry it is watched, or looked for.
     async fn follow(
         &self,
         ahead: &mut Ahead,
@@ -64,7 +63,7 @@ impl Acquire {
         }
         let path = format!("{}/{name}", self.directory);
         let local = self.session.own_attempt(&name);
-        if local.is_none() && ahead.admits_after(index) {
+        if local.is_none() {
             self.session.unwatched.hurry(&self.attempt);
         }
         let news = async {
