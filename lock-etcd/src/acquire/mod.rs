@@ -128,11 +128,11 @@ impl OwnEntry {
             Some(WaitEnd::Yours) => Ok(()),
             Some(WaitEnd::Gone) if self.session.is_live() => Err(vanished()),
             // The deletion may arrive before the news that the lease has ended.
-            Some(WaitEnd::Gone) => Err(late(STORE)),
+            Some(WaitEnd::Gone) if !self.session.ended.is_cancelled() => Err(late(STORE)),
             Some(WaitEnd::Denied(why)) => {
                 Err(Failure::new(FailureKind::Denied, &*why).into_error("acquire", false))
             }
-            None => Err(self.session_ended()),
+            Some(WaitEnd::Gone) | None => Err(self.session_ended()),
         }
     }
 
