@@ -3,7 +3,7 @@
 
 use std::{env, io, process::Stdio, time::Duration};
 
-use distlock::Error;
+use distlock::{Error, LossReason};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     process::Command,
@@ -55,7 +55,8 @@ async fn waiter() {
     println!("\n{QUEUED}");
     io::stdin().read_line(&mut String::new()).unwrap();
     match waiting.await.unwrap() {
-        Err(Error::PlaceLost { .. }) => println!("\n{LOST}"),
+        // A reason that a wait through outages outlasts.
+        Err(Error::PlaceLost { reason: LossReason::Expired, .. }) => println!("\n{LOST}"),
         other => println!("\n{other:?}"),
     }
 }

@@ -72,6 +72,9 @@ fn campaign(opt: &Elect, place: &Place) -> Result<Granting, Failure> {
     if let Some(limit) = opt.terms.wait {
         election = election.wait(limit);
     }
+    if opt.terms.wait_through_outages {
+        election = election.wait_through_outages();
+    }
     let value = opt.value.clone();
     Ok(match opt.terms.no_wait {
         true => Box::pin(async move { election.try_campaign(value).await }),

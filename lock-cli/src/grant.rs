@@ -52,6 +52,9 @@ fn granting(
             if let Some(limit) = wanted.terms.wait {
                 lock = lock.wait(limit);
             }
+            if wanted.terms.wait_through_outages {
+                lock = lock.wait_through_outages();
+            }
             match wanted.terms.no_wait {
                 true => Ok(Box::pin(lock.try_acquire())),
                 false => Ok(Box::pin(async move { lock.acquire().await.map(Some) })),

@@ -118,14 +118,16 @@ pub enum Error {
     /// The place in the queue, or the grant, was lost before the caller had the lock: an operator
     /// revoked it ([`Locks::revoke`](crate::Locks::revoke)), it expired because the store was out of
     /// reach or this program was suspended for too long, or it was deleted. Acquire again, at the
-    /// end of the queue, unless the loss was intended.
+    /// end of the queue, unless the loss was intended:
+    /// [`wait_through_outages`](crate::Lock::wait_through_outages) does it after an outage.
     PlaceLost {
         /// The store's name.
         store: &'static str,
         /// The lock's name.
         name: Option<LockName>,
-        /// How it was lost: [`Expired`](LossReason::Expired) if this client came too late,
-        /// [`EntryGone`](LossReason::EntryGone) if the store has no entry of it any more.
+        /// How it was lost: [`Expired`](LossReason::Expired) if this client came too late: no
+        /// answer had confirmed it for a TTL; [`EntryGone`](LossReason::EntryGone) if the store has
+        /// no entry of it any more, for a reason that nobody has told.
         reason: LossReason,
     },
 

@@ -1,6 +1,6 @@
 //! The token floor by virtual time: the holders that a raise ends, and the grants after it.
 
-use lock_core::{Error, FencingToken, Locks, LossReason};
+use lock_core::{Error, FencingToken, Gate, Locks, LossReason};
 use lock_memory::MemoryStore;
 
 const FLOOR: FencingToken = FencingToken::new(1_000_000);
@@ -26,6 +26,26 @@ async fn a_raise_ends_holders_below_it_and_lets_waiters_in_above_it() {
     let lower = second.raise_token_floor(FencingToken::new(1)).await.unwrap();
     assert_eq!((lower.above, lower.newest), (FLOOR, next.token()));
     assert!(next.is_valid());
+}
+
+/// The resource refuses both. Whether the holder is late, its store knows.
+#[tokio::test(start_paused = true)]
+async fn a_swap_is_told_from_a_late_writer() {
+    let (stock, store) = (Gate::new(10), MemoryStore::new());
+    // By a holder of the store before.
+    stock.enter(FLOOR, |left| *left -= 1).unwrap();
+    let [locks, operator] = [0, 1].map(|_| Locks::new(store.client()));
+    let guard = locks.lock("stock").unwrap().acquire().await.unwrap();
+    let refused = stock.enter(guard.token(), |left| *left -= 1).unwrap_err();
+    for told in ["later holder", "renew() is Ok", "swapped"] {
+        assert!(refused.to_string().contains(told), "{refused}");
+    }
+    guard.renew().await.unwrap();
+    operator.raise_token_floor(refused.newest).await.unwrap();
+    // The raise has ended the holder: now it is late.
+    assert!(guard.renew().await.unwrap_err().is_lost());
+    let next = locks.lock("stock").unwrap().acquire().await.unwrap();
+    assert_eq!(stock.enter(next.token(), |left| *left), Ok(9));
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,6 +15,7 @@ mod losses;
 mod named;
 mod network;
 mod once;
+mod outages;
 mod owner;
 mod run;
 mod runtimes;

@@ -146,6 +146,10 @@ pub(crate) struct Terms {
     /// Does not wait, but exits with 75 if the lock is busy.
     #[arg(long, conflicts_with = "wait")]
     pub(crate) no_wait: bool,
+    /// Waits on, at the end of the line, after the store was out of reach. Without it, a wait ends
+    /// with 69 (or 79) after one TTL of outage. It ends with 79 after a revoke all the same.
+    #[arg(long, conflicts_with = "no_wait")]
+    pub(crate) wait_through_outages: bool,
     /// Longest hold. At its end, the command is ended as at a loss: SIGTERM comes earlier by the
     /// grace, which is at most a third of this time. Default: no limit.
     #[arg(long, value_name = "DURATION", value_parser = values::duration)]

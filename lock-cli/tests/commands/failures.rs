@@ -15,6 +15,7 @@ fn every_failure_has_its_code() {
         (&["run", "x", "--at-least", "1h", "--max-hold", "10s", "true"], 64),
         (&["run", "x", "--at-least", "10s", "--max-hold", "10s", "true"], 64),
         (&["run", "x", "--max-hold", "0s", "true"], 64),
+        (&["run", "x", "--no-wait", "--wait-through-outages", "true"], 64),
         (&["run", "x", "--permits", "2", "--shared", "true"], 64),
         (&["run", "x", "--store", "redis://127.0.0.1:1", "true"], unreachable_redis()),
         (&["ls", "--store", "nonsense:"], 64),

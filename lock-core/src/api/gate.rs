@@ -27,9 +27,18 @@ pub struct Gate<T> {
     inner: Mutex<(Option<FencingToken>, T)>,
 }
 
-/// A write came with an older token than the resource has already seen.
+/// A write came with a lower token than the resource has already seen. Usually the writer is late:
+/// a later holder was here. But after a swap of the store, or a restore of an older state, tokens
+/// begin below what the resource has seen, and it refuses every holder.
+///
+/// [`Held::renew`](crate::Held::renew) of an exclusive lock tells which: while it is `Ok`, the
+/// store knows no later holder. Of a lock that several hold it tells nothing, as each has another
+/// token.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("token {token} is stale: {newest} was seen before")]
+#[error(
+    "token {token} is stale: {newest} was seen before. A later holder was here; or, if renew() of \
+     an exclusive lock is Ok, the store was swapped or restored, and its tokens begin below"
+)]
 pub struct StaleToken {
     /// The token of the rejected write.
     pub token: FencingToken,

@@ -180,9 +180,10 @@ impl Held {
     /// are renewed by the watchdog. The maximum hold time still counts from the grant.
     ///
     /// It also asks the store whether the lock is still held. If a fenced write was refused and
-    /// this returns `Ok`, there is no later holder: the resource has seen a greater token of
-    /// another store, or of the time before a restore. Raise the [token
-    /// floor](crate::Locks::raise_token_floor) then.
+    /// this returns `Ok` for an exclusive lock, this store has no later holder: the resource has
+    /// seen a greater token of another store, or of the time before a restore. Find clients that
+    /// still use the other store, and stop them. The [token
+    /// floor](crate::Locks::raise_token_floor) comes last: raising it ends every holder below it.
     ///
     /// # Errors
     ///

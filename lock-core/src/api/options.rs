@@ -19,6 +19,23 @@ macro_rules! options {
             $self
         }
 
+        /// Goes on waiting after an outage. Without it, a wait ends when the store was out of reach
+        /// for one TTL ([`Unavailable`](crate::Error::Unavailable)), or this process was suspended
+        /// for as long. With it, the wait acquires again, at the end of the line. It ends with all
+        /// other errors, so never goes on after a revoke: that is
+        /// [`PlaceLost`](crate::Error::PlaceLost) with
+        /// [`EntryGone`](crate::LossReason::EntryGone), and so is a loss that the store does not
+        /// explain. A revoke during the outage is not noticed.
+        ///
+        /// The limit of [`wait`](Self::wait) is for all tries together. Before each new one it
+        /// pauses for 100 ms to 2 s, less a random part of up to half, and emits the event
+        /// `acquire_failed` of [`trace`](crate::trace). A lock that is *held* is lost in an outage
+        /// as ever. Default: off.
+        pub fn wait_through_outages(mut $self) -> Self {
+            $lock.through_outages = true;
+            $self
+        }
+
         /// Does not renew: the lock ends one TTL after the grant, or after the last renewal by
         /// hand. Default: the watchdog renews it until it is released.
         pub fn fixed_term(mut $self) -> Self {

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -89,7 +89,18 @@ pub struct Attempt {
     id: Uuid,
     cancel: CancellationToken,
     heard: Arc<Heard>,
-    put_off: Arc<Mutex<Option<String>>>,
+    told: Arc<Mutex<Told>>,
+}
+
+/// What the caller's clone of an attempt has to know.
+#[derive(Debug, Default)]
+struct Told {
+    /// The latest reason why the store has not taken the request yet.
+    refusal: Option<String>,
+    /// Whether the last try has failed by an outage, and no later one waits.
+    outage: bool,
+    /// The identity since the attempt began anew, if it has.
+    id: Option<Uuid>,
 }
 
 impl Attempt {
@@ -102,7 +113,7 @@ impl Attempt {
     /// A new attempt of a client.
     pub(crate) fn of(heard: &Arc<Heard>) -> Self {
         let (cancel, heard) = (CancellationToken::new(), heard.clone());
-        Self { id: Uuid::new_v4(), cancel, heard, put_off: Arc::default() }
+        Self { id: Uuid::new_v4(), cancel, heard, told: Arc::default() }
     }
 
     /// Another attempt of the same caller: cancelling one cancels both.
@@ -111,9 +122,20 @@ impl Attempt {
         Self { id: Uuid::new_v4(), ..self.clone() }
     }
 
+    /// Begins anew, as [another](Self::another) attempt.
+    pub(crate) fn begin_anew(&mut self) {
+        *self = self.another();
+        lock(&self.told).id = Some(self.id);
+    }
+
     /// The attempt's identity.
     pub fn id(&self) -> Uuid {
         self.id
+    }
+
+    /// The present identity: another one if a clone of the attempt has begun anew.
+    pub(crate) fn present_id(&self) -> Uuid {
+        lock(&self.told).id.unwrap_or(self.id)
     }
 
     /// For drivers: the store has answered that the attempt waits for `name`, with `place - 1`
@@ -121,7 +143,10 @@ impl Attempt {
     /// is not an outage, even if the store is slow.
     pub fn queued(&self, name: &LockName, place: Option<usize>) {
         self.heard.hear();
-        *self.refusal() = None;
+        {
+            let mut told = lock(&self.told);
+            (told.refusal, told.outage) = (None, false);
+        }
         if let Some(place) = place {
             trace::queued(name, self.id, place);
         }
@@ -132,12 +157,23 @@ impl Attempt {
     /// request, the error is [`Error::Unavailable`](crate::Error::Unavailable) with this reason,
     /// unless others hold the lock.
     pub fn put_off(&self, why: &dyn fmt::Display) {
-        *self.refusal() = Some(why.to_string());
+        lock(&self.told).refusal = Some(why.to_string());
+    }
+
+    /// The store was out of reach for this reason, and the wait goes on.
+    pub(crate) fn outlasts(&self, why: &dyn fmt::Display) {
+        self.put_off(why);
+        lock(&self.told).outage = true;
+    }
+
+    /// Whether the store was out of reach when it was last tried.
+    pub(crate) fn is_in_outage(&self) -> bool {
+        lock(&self.told).outage
     }
 
     /// The latest reason why the store has not taken the request yet.
-    pub(crate) fn refusal(&self) -> MutexGuard<'_, Option<String>> {
-        lock(&self.put_off)
+    pub(crate) fn take_refusal(&self) -> Option<String> {
+        lock(&self.told).refusal.take()
     }
 
     /// Notifies the driver that the caller does not wait any more.

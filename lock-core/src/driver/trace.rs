@@ -6,6 +6,7 @@
 //! | `queued` | DEBUG | `lock`, `attempt`, `position` | the attempt waits; position 1 is next; on ZooKeeper not while the place is unknown |
 //! | `granted` | INFO | `lock`, `attempt`, `token`, `waited_ms` | the lock is held |
 //! | `permits_differ` | WARN | `lock`, `error` | a waiter names another number of permits than others; it waits until they are gone |
+//! | `acquire_failed` | WARN | `lock`, `error`, `pause_ms` | an outage ended a wait that [goes on](crate::Lock::wait_through_outages): it acquires again after a pause |
 //! | `refused` | DEBUG | `lock`, `attempt`, `error` | the attempt ended without the lock |
 //! | `campaign_failed` | WARN | `lock`, `error`, `pause_ms` | `keep_running` does not lead, or lost its leadership, and campaigns again after a pause |
 //! | `connect_failed` | WARN | `error`, `pause_ms` | a `Connect` with `retry` tries again after a pause |
@@ -69,6 +70,11 @@ pub(crate) fn refused(lock: &LockName, attempt: Uuid, error: &Error) {
 
 pub(crate) fn permits_differ(lock: &LockName, error: &Error) {
     warn!(target: TARGET, %lock, %error, "permits_differ");
+}
+
+pub(crate) fn acquire_failed(lock: &LockName, error: &Error, pause: Duration) {
+    let pause_ms = millis(pause);
+    warn!(target: TARGET, %lock, %error, pause_ms, "acquire_failed");
 }
 
 pub(crate) fn campaign_failed(lock: &LockName, error: &Error, pause: Duration) {

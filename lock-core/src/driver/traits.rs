@@ -101,7 +101,9 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// - [`Error::Unavailable`](crate::Error::Unavailable) if the store could not be reached for
     ///   one TTL.
     /// - [`Error::PlaceLost`](crate::Error::PlaceLost) if the attempt's entry, or the session in
-    ///   which it waited, is gone: a waiter gets this error, and is never re-queued silently.
+    ///   which it waited, is gone: a waiter gets this error, and is never re-queued silently. Its
+    ///   reason is `Expired` if it was not confirmed for a TTL: lock-core may acquire again.
+    ///   [`Error::place_lost`](crate::Error::place_lost) counts as revoked.
     /// - [`Error::InvalidOption`](crate::Error::InvalidOption) if others count with another number
     ///   of permits, also if it may wait. Its `option` is `permits`; lock-core asks again for it, as
     ///   another attempt.

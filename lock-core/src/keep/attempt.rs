@@ -10,7 +10,9 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::{
-    Instant, LockName, LossReason, Request, Term, Validity, keep::poison::lock,
+    Effect, Error, Instant, LockName, LossReason, Request, Term, Validity,
+    duration::shown,
+    keep::{errors::unavailable, poison::lock},
     validity::safe_until,
 };
 
@@ -52,12 +54,38 @@ pub enum Stage<A = (), W = (), H = ()> {
 /// How an attempt ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum End {
-    /// The store does not have it any more: it was revoked or deleted, or it has expired.
-    Gone,
+    /// The store does not have it any more.
+    Gone {
+        /// How it was lost, as far as the driver knows.
+        reason: LossReason,
+    },
     /// The store has not answered for a TTL, so it has forgotten the attempt.
     Unreachable,
     /// The client was closed.
     Closed,
+}
+
+impl End {
+    /// The store does not have an attempt with this TTL any more, as the driver learns at `now`. It
+    /// has expired if the request that has found it last was `sent` a TTL before; else it was lost
+    /// for this reason.
+    pub fn gone(reason: LossReason, sent: Instant, ttl: Duration, now: Instant) -> Self {
+        let has_expired = now.since(sent) >= ttl;
+        Self::Gone { reason: if has_expired { LossReason::Expired } else { reason } }
+    }
+
+    /// The error for an attempt with this TTL that is over before it was held. The store's name
+    /// comes with the name of the silent side: "the server".
+    pub fn error(self, (store, peer): (&'static str, &str), ttl: Duration) -> Error {
+        match self {
+            Self::Closed => Error::closed(store),
+            Self::Gone { reason } => Error::PlaceLost { store, name: None, reason },
+            Self::Unreachable => {
+                let silent = format!("{peer} did not answer for {}", shown(ttl));
+                unavailable(store, "acquire", Effect::Unknown, silent)
+            }
+        }
+    }
 }
 
 impl<A, W, H> Stage<A, W, H> {
@@ -79,13 +107,21 @@ impl<A, W, H> Stage<A, W, H> {
         }
     }
 
-    /// The store does not have it any more. A held lock is lost; any other attempt is over.
-    pub fn gone(&mut self) {
-        match self {
-            Self::Held { validity, .. } => drop(validity.lose(LossReason::EntryGone)),
-            Self::Over(_) => {}
-            _ => *self = Self::Over(End::Gone),
-        }
+    /// The store does not have it any more: see [`End::gone`]. A held lock is lost for the reason;
+    /// any other attempt is over.
+    pub fn gone(&mut self, reason: LossReason, ttl: Duration, now: Instant) {
+        let end = match self {
+            Self::Held { validity, .. } => {
+                validity.lose(reason);
+                return;
+            }
+            Self::Over(_) => return,
+            Self::Asking(_) => End::Gone { reason },
+            Self::Waiting { sent, .. } | Self::Granted { sent, .. } => {
+                End::gone(reason, *sent, ttl, now)
+            }
+        };
+        *self = Self::Over(end);
     }
 }
 
@@ -161,9 +197,9 @@ impl<A, W, H> Progress<A, W, H> {
         self.change(|stage| stage.confirm(confirmed, self.ttl));
     }
 
-    /// The store does not have it any more: see [`Stage::gone`].
-    pub fn gone(&self) {
-        self.change(Stage::gone);
+    /// The store does not have it any more, as the driver learns at `now`: see [`Stage::gone`].
+    pub fn gone(&self, now: Instant) {
+        self.change(|stage| stage.gone(LossReason::EntryGone, self.ttl, now));
     }
 
     /// Ends the wait if the store has not answered for a TTL by `now`.
@@ -209,6 +245,15 @@ impl<A, W, H> Progress<A, W, H> {
             let validity = Validity::new(&self.name, safe_until(sent, self.ttl));
             *stage = Stage::Held { sent, validity: validity.clone(), note };
             Ok(validity)
+        })
+    }
+
+    /// How it has ended. If the stage does not say so yet, a request has just shown that the store
+    /// does not have it any more: see [`End::gone`].
+    pub fn ending(&self, reason: LossReason, sent: Instant, now: Instant) -> End {
+        self.look(|stage| match stage {
+            Stage::Over(end) => *end,
+            _ => End::gone(reason, sent, self.ttl, now),
         })
     }
 

@@ -3,11 +3,9 @@
 use std::{ops::Deref, sync::Arc, time::Duration};
 
 use crate::{
-    Attempt, Clock, Effect, Error, Instant, Result, Term,
-    duration::shown,
+    Attempt, Clock, Error, Instant, LossReason, Result, Term,
     keep::{
         attempt::{End, Progress},
-        errors::{late, unavailable},
         renewal::RENEWALS_PER_TTL,
     },
     validity::safe_until,
@@ -30,6 +28,12 @@ pub trait Waits: Sized {
         &self,
         attempt: &Self::Attempt,
     ) -> impl Future<Output = Result<Option<Instant>>> + Send;
+
+    /// Why the store does not have this attempt any more, when a renewal has not found it. Default:
+    /// not known.
+    fn loss(&self, _: &Self::Attempt) -> LossReason {
+        LossReason::EntryGone
+    }
 
     /// Removes a waiting attempt from the store, and tries again until the deadline.
     fn withdraw(
@@ -80,15 +84,7 @@ pub async fn wait<S: Waits<Attempt: Deref<Target = Progress<A, W, H>>>, A, W, H>
 
 /// The error for an attempt with this TTL that is over before it was held.
 pub fn ended<S: Waits>(session: &S, ttl: Duration, end: End) -> Error {
-    let (store, peer) = session.store();
-    match end {
-        End::Closed => Error::closed(store),
-        End::Gone => Error::place_lost(store),
-        End::Unreachable => {
-            let silent = format!("{peer} did not answer for {}", shown(ttl));
-            unavailable(store, "acquire", Effect::Unknown, silent)
-        }
-    }
+    end.error(session.store(), ttl)
 }
 
 /// Renews a grant before it is given out, if a third of its term has passed or it is not renewed
@@ -105,7 +101,10 @@ async fn renew_if_old<S: Waits<Attempt: Deref<Target = Progress<A, W, H>>>, A, W
     match session.renew(attempt).await {
         Ok(Some(renewed)) => Ok(Some(renewed)),
         Ok(None) if attempt.is_waiting() => Ok(None),
-        Ok(None) => Err(late(session.store().0)),
+        Ok(None) => {
+            let end = attempt.ending(session.loss(attempt), sent, S::CLOCK.now());
+            Err(ended(&**session, attempt.ttl, end))
+        }
         // The grant still holds, for a shorter time.
         Err(_) if S::CLOCK.now() < safe_until(sent, attempt.ttl) => Ok(Some(sent)),
         Err(error) => {

@@ -50,7 +50,8 @@ impl Mutex {
         max_hold(limit: Duration),
         at_least(time: Duration),
         holder(description: &str),
-        fixed_term()
+        fixed_term(),
+        wait_through_outages()
     );
 
     pub(super) fn acquire(&self) -> impl Future<Output = Result<LockGuard>> + Send + use<> {

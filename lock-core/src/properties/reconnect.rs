@@ -9,7 +9,13 @@ use tokio::task::JoinHandle;
 use super::{Client, Done, Failure, Harness, Missed, ensure, keeps, needs, property, scene::*};
 use crate::{Error, Guarantees, LockGuard, Locks};
 
-property!(while_holding, while_waiting, a_short_outage, an_outage_is_no_busy_lock);
+property!(
+    while_holding,
+    while_waiting,
+    a_short_outage,
+    an_outage_is_no_busy_lock,
+    a_wait_through_an_outage,
+);
 
 async fn while_holding(h: &dyn Harness) -> Done {
     let (a, b) = (h.client().await?, h.client().await?);
@@ -135,6 +141,28 @@ async fn an_outage_is_no_busy_lock(h: &dyn Harness) -> Done {
     queue_becomes(&*a, &name, 1).await?;
     keeps!(guard.is_valid(), "another client's outage cost the holder its lock");
     soon("release", guard.release()).await??;
+    nothing_left(h).await
+}
+
+/// A client is out of reach until its place has expired: its wait goes on at the end of the line.
+async fn a_wait_through_an_outage(h: &dyn Harness) -> Done {
+    let (name, a, b) = (fresh("through"), h.client().await?, h.client().await?);
+    let held = lock(h, &*a, &name)?.ttl(outlasting(h, &*a));
+    let guard = soon("acquire", held.acquire()).await??;
+    let mut waiter = tokio::spawn(lock(h, &*b, &name)?.wait_through_outages().acquire());
+    wait_for_queue(&*a, &name, 2).await?;
+    b.cut().await?;
+    tokio::time::sleep(h.ttl()).await;
+    queue_becomes(&*a, &name, 1).await?;
+    b.heal().await?;
+    tokio::select! {
+        ended = &mut waiter => return Err(Missed(format!("the wait ended: {ended:?}")).into()),
+        again = queue_becomes(&*a, &name, 2) => again?,
+    }
+    keeps!(guard.is_valid(), "another client's outage cost the holder its lock");
+    keeps!(!waiter.is_finished(), "two have the lock");
+    soon("release", guard.release()).await??;
+    promised("the waiter's turn after the outage", waiter).await???.release().await?;
     nothing_left(h).await
 }
 

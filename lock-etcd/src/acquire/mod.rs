@@ -42,12 +42,13 @@ pub(crate) mod set;
 use std::sync::Arc;
 
 use lock_core::{
-    Attempt, Clock, Error, Instant, Kind, Request, Result, Term, Wait, validity::safe_until,
+    Attempt, Clock, Error, Instant, Kind, Request, Result, Term, Wait, keep::errors::late,
+    validity::safe_until,
 };
 
 use crate::{
     acquire::enter::{Attempted, contended, refusal},
-    error::{Failure, FailureKind},
+    error::{Failure, FailureKind, STORE},
     layout::{keys::Role, listing::QueueEntry},
     lease::EtcdLease,
     queue::name::WaitEnd,
@@ -125,11 +126,13 @@ impl OwnEntry {
         };
         match end {
             Some(WaitEnd::Yours) => Ok(()),
-            Some(WaitEnd::Gone) => Err(vanished()),
+            Some(WaitEnd::Gone) if self.session.is_live() => Err(vanished()),
+            // The deletion may arrive before the news that the lease has ended.
+            Some(WaitEnd::Gone) if !self.session.ended.is_cancelled() => Err(late(STORE)),
             Some(WaitEnd::Denied(why)) => {
                 Err(Failure::new(FailureKind::Denied, &*why).into_error("acquire", false))
             }
-            None => Err(self.session_ended()),
+            Some(WaitEnd::Gone) | None => Err(self.session_ended()),
         }
     }
 

@@ -156,10 +156,14 @@ impl OwnEntry {
 
     /// The error of a waiter whose session has ended.
     pub(crate) fn session_ended(&self) -> Error {
+        let loss = self.session.loss();
         match self.store.sessions.check_open() {
             Err(closed) => closed,
-            Ok(()) if self.session.is_gone() => vanished(),
-            Ok(()) if self.session.loss() == Some(LossReason::Restored) => {
+            // A session that expired is gone, too, once it is revoked.
+            Ok(()) if self.session.is_gone() && loss == Some(LossReason::SessionEnded) => {
+                vanished()
+            }
+            Ok(()) if loss == Some(LossReason::Restored) => {
                 Error::PlaceLost { store: STORE, name: None, reason: LossReason::Restored }
             }
             Ok(()) if self.session.stood_still() => late(STORE),
@@ -229,8 +233,7 @@ impl Hold {
     }
 }
 
-/// The error of a waiter whose entry is gone. The deletion may arrive before the news that the
-/// lease has ended; the caller's next step is the same.
+/// The error of a waiter whose entry is gone although its session lived, or with its lease.
 pub(crate) fn vanished() -> Error {
     Error::place_lost(STORE)
 }

@@ -6,7 +6,7 @@ use std::{slice, sync::Arc, time::Duration};
 
 use lock_core::{
     Clock, Error, Instant, Lease, Request, Result, Ticket,
-    keep::{attempt::End, lease::LeaseState, ticket::unreadable},
+    keep::{lease::LeaseState, ticket::unreadable},
     limit_conflict,
 };
 use uuid::Uuid;
@@ -37,7 +37,7 @@ impl Session {
         let validity = attempt.hold(store, sent).map_err(|end| {
             self.forget(attempt);
             store.leave(&attempt.name, attempt.id);
-            self.ended(end)
+            attempt.ended(end)
         })?;
         let state = LeaseState::new(attempt, token, validity);
         let lease = MemoryLease { session: self.clone(), attempt: attempt.clone(), state };
@@ -74,7 +74,10 @@ impl Session {
             let look_again = match answer {
                 Answer::Granted(grant) => return Ok((grant.at, grant.token.value())),
                 Answer::Busy => return Err(Error::Contended { name: attempt.name.clone() }),
-                Answer::Gone => return Err(self.ended(End::Gone)),
+                Answer::Gone => {
+                    attempt.gone(Clock::Tokio.now());
+                    return attempt.decided().await.map_err(|end| attempt.ended(end));
+                }
                 Answer::OtherLimit(found) => return Err(limit_conflict(&asked.request, found)),
                 Answer::Waiting { position, look_again } => {
                     if told.replace(position) != Some(position)
@@ -88,7 +91,7 @@ impl Session {
                 }
             };
             tokio::select! {
-                decided = attempt.decided() => return decided.map_err(|end| self.ended(end)),
+                decided = attempt.decided() => return decided.map_err(|end| attempt.ended(end)),
                 () = caller.cancelled() => return Err(Error::Contended { name: attempt.name.clone() }),
                 // No push announces that the holder has expired.
                 () = Clock::Tokio.sleep_until(look_again) => {}

@@ -3,7 +3,7 @@
 use std::{ops::Deref, sync::Arc};
 
 use lock_core::{
-    Instant, Request, Term, Validity,
+    Error, Instant, Request, Term, Validity,
     keep::{
         attempt::{End, Progress, Stage},
         renewal::RENEWALS_PER_TTL,
@@ -59,6 +59,11 @@ impl Attempt {
             self.mislead(store, &validity, sent);
         }
         Ok(validity)
+    }
+
+    /// Returns the error if it ended before it held.
+    pub(crate) fn ended(&self, end: End) -> Error {
+        end.error(("memory", "the store"), self.ttl)
     }
 
     /// Takes note that a renewal sent at `sent` has found the entry.

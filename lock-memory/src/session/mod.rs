@@ -11,7 +11,7 @@ use std::{
 use lock_core::{
     Clock, Effect, Error, Reach, Result,
     duration::shown,
-    keep::{attempt::End, attempts::Attempts, errors::unavailable, poison::lock},
+    keep::{attempts::Attempts, errors::unavailable, poison::lock},
 };
 use tokio::{
     sync::{Notify, mpsc},
@@ -108,15 +108,7 @@ impl Session {
     /// Takes note that the attempt's entry is gone from the store.
     fn gone(&self, attempt: &Attempt) {
         self.forget(attempt);
-        attempt.gone();
-    }
-
-    /// Returns the error for an attempt that ended before it held.
-    pub(crate) fn ended(&self, end: End) -> Error {
-        match end {
-            End::Closed => Error::closed("memory"),
-            End::Gone | End::Unreachable => Error::place_lost("memory"),
-        }
+        attempt.gone(Clock::Tokio.now());
     }
 
     /// Ends all attempts and observers of this client. Returns the attempts that the store has to

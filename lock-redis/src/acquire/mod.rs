@@ -50,14 +50,14 @@ use lock_core::{
     Clock, Effect, Error, Instant, Kind, Request, Result, Wait,
     keep::{
         limits,
-        wait::{Waits, wait},
+        wait::{Waits, ended, wait},
     },
     limit_conflict,
 };
 use redis::Value;
 
 use crate::{
-    error::{self, STORE},
+    error,
     layout::kind,
     session::{Session, attempt::Attempt, retry::Effort},
     wire::{
@@ -121,7 +121,8 @@ async fn checked(
         Ok(None) if attempt.is_waiting() => Ok(None),
         Ok(None) => {
             session.clean_up(attempt);
-            Err(Error::place_lost(STORE))
+            let end = attempt.ending(attempt.loss(), sent, Clock::Boot.now());
+            Err(ended(&**session, attempt.ttl, end))
         }
         Err(error) => Err(Box::pin(undone(session, slice::from_ref(attempt), error)).await),
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use futures_util::future::join_all;
 use lock_core::{
-    Clock, Instant, Result,
+    Clock, Instant, LossReason, Result,
     keep::{
         departures::{Departure, Departures, Removes, Sending},
         errors::shared,
@@ -38,6 +38,10 @@ impl Waits for Session {
 
     async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
         Ok(self.renew_by_hand(attempt).await?.map(|(sent, _)| sent))
+    }
+
+    fn loss(&self, attempt: &Attempt) -> LossReason {
+        attempt.loss()
     }
 
     /// Also removes the lock of an attempt that holds. The session forgets the attempt.

@@ -45,7 +45,7 @@ impl Session {
         let attempt = self.book().attempts.find(id).cloned();
         match (push, attempt) {
             (Push::Granted(token), Some(attempt)) => attempt.pushed(token),
-            (Push::Gone, Some(attempt)) => attempt.gone(),
+            (Push::Gone, Some(attempt)) => attempt.revoked(),
             (Push::First, Some(attempt)) => self.ask(&attempt, attempt.asks_now()),
             (Push::Granted(_), None) => self.give_back(node, id, lock),
             (Push::Gone | Push::First, None) => {}

@@ -5,7 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use lock_core::{Clock, Error, Instant, Result, keep::limits};
+use lock_core::{
+    Clock, Error, Instant, Result,
+    keep::{errors::late, limits},
+};
 use tokio::sync::OwnedMutexGuard;
 
 use super::{alone, ask, call};
@@ -52,7 +55,8 @@ async fn entrances(session: &Session, attempts: &[Arc<Attempt>]) -> Vec<OwnedMut
     passed
 }
 
-/// Grants all attempts or none. If only some of them are there, the others were removed.
+/// Grants all attempts or none. If only some of them are there, the others were removed, or have
+/// expired.
 fn granted(
     session: &Arc<Session>,
     attempts: &[Arc<Attempt>],
@@ -69,7 +73,9 @@ fn granted(
     });
     let granted = granted.collect::<Option<_>>().ok_or_else(|| {
         session.remove_later(attempts.to_vec());
-        Error::place_lost(session.dialect().store())
+        let store = session.dialect().store();
+        let has_expired = rows.values().any(|row| row.left.is_zero());
+        if has_expired { late(store) } else { Error::place_lost(store) }
     });
     granted.map(Some)
 }

@@ -8,7 +8,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use lock_core::{
-    Clock, Instant, Kind,
+    Clock, Instant, Kind, LossReason,
     deadline::jitter,
     keep::{backoff::Backoff, poison::lock},
     queue::admitted,
@@ -80,13 +80,15 @@ impl Session {
         let places: HashMap<_, _> =
             queue.iter().enumerate().map(|(at, row)| (row.attempt, at)).collect();
         let holders = admitted(queue.iter().map(|row| row.kind));
-        let mut waits = None;
+        let (mut waits, now) = (None, Clock::Boot.now());
         for attempt in first {
             match places.get(&attempt.id) {
-                Some(at) if queue[*at].left.is_zero() => attempt.gone(),
+                Some(at) if queue[*at].left.is_zero() => {
+                    attempt.change(|stage| stage.gone(LossReason::Expired, attempt.ttl, now));
+                }
                 Some(at) if *at < holders => attempt.admitted(),
                 Some(at) => waits = waits.or(Some(*at)),
-                None => attempt.gone(),
+                None => self.gone(attempt),
             }
         }
         let excludes = first.iter().any(|it| it.kind == Kind::Exclusive && !it.is_over());

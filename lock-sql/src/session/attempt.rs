@@ -7,7 +7,7 @@ use std::{
 };
 
 use lock_core::{
-    Clock, Instant, Kind, LossReason, Request,
+    Clock, Instant, Kind, Request,
     keep::{
         attempt::{Progress, Stage},
         poison::lock,
@@ -110,15 +110,14 @@ impl Attempt {
         });
     }
 
-    /// Ends a held lock that was last confirmed before another server took over: that one does not
-    /// know it.
-    pub(crate) fn lost_if_before(&self, moved: Instant) {
+    /// Whether no request that was sent after this instant has found it.
+    pub(crate) fn is_from_before(&self, instant: Instant) -> bool {
         self.look(|stage| match stage {
-            Stage::Held { sent, validity, .. } if *sent <= moved => {
-                validity.lose(LossReason::Failover);
-            }
-            _ => {}
-        });
+            Stage::Waiting { sent, .. }
+            | Stage::Granted { sent, .. }
+            | Stage::Held { sent, .. } => *sent <= instant,
+            Stage::Asking(()) | Stage::Over(_) => false,
+        })
     }
 
     /// When it was granted, if its row does not record that.

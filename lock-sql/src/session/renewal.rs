@@ -11,7 +11,7 @@ use std::{
 };
 
 use lock_core::{
-    Clock, Instant, Request, Result,
+    Clock, Instant, LossReason, Request, Result,
     keep::{
         renewal::{RENEWALS_PER_TTL, RENEWALS_WITHOUT_PUSHES},
         wait::Waits,
@@ -41,6 +41,14 @@ impl Waits for Session {
             attempt.dated(row);
             sent
         }))
+    }
+
+    fn loss(&self, attempt: &Attempt) -> LossReason {
+        match self.database.moved_at() {
+            // The server that took over does not know it.
+            Some(at) if attempt.is_from_before(at) => LossReason::Failover,
+            _ => LossReason::EntryGone,
+        }
     }
 
     async fn withdraw(self: &Arc<Self>, attempt: &Arc<Attempt>, deadline: Instant) -> Result<()> {
@@ -185,11 +193,9 @@ impl Session {
     }
 
     /// Notes that the database does not have an attempt any more.
-    fn gone(&self, attempt: &Attempt) {
-        if let Some(at) = self.database.moved_at() {
-            attempt.lost_if_before(at);
-        }
-        attempt.gone();
+    pub(crate) fn gone(&self, attempt: &Attempt) {
+        let reason = self.loss(attempt);
+        attempt.change(|stage| stage.gone(reason, attempt.ttl, Clock::Boot.now()));
     }
 
     /// Whether another server has taken over since the client last checked all that it holds.

@@ -7,7 +7,7 @@ use std::sync::Weak;
 use lock_core::{
     Clock, Effect, Error, Instant, LossReason, Result,
     duration::shown,
-    keep::{limits, poison::lock},
+    keep::{errors::late, limits, poison::lock},
 };
 use zookeeper_client::{Error as ZkError, EventType};
 
@@ -38,9 +38,13 @@ impl Deadline {
     /// Writes may be answered too slowly to prove anything. Then each holder is told by its own
     /// deadline, which stays once it has passed, and waiters can stay.
     pub(crate) async fn silence(&self) {
-        while Clock::Boot.now() < self.last_moment() {
+        while !self.is_past() {
             Clock::Boot.sleep_until(self.last_moment()).await;
         }
+    }
+
+    fn is_past(&self) -> bool {
+        Clock::Boot.now() >= self.last_moment()
     }
 
     fn last_moment(&self) -> Instant {
@@ -126,11 +130,15 @@ impl Session {
         }
     }
 
-    /// What ends an attempt: a close counts before what it does to the attempt's node, whichever the
-    /// attempt sees first.
+    /// What ends an attempt: the end of the session counts before what it does to the attempt's
+    /// node, whichever the attempt sees first.
     pub(crate) fn ending(&self, error: Error) -> Error {
         match (&error, self.end()) {
-            (Error::PlaceLost { .. }, Some(End::Closed)) => self.error("acquire"),
+            (Error::PlaceLost { .. }, Some(End::Closed | End::Ended | End::Silent)) => {
+                self.error("acquire")
+            }
+            // After the process stood still, nothing has noticed yet.
+            (Error::PlaceLost { .. }, None) if self.deadline.is_past() => late(STORE),
             _ => error,
         }
     }

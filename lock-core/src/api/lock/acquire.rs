@@ -14,8 +14,9 @@ impl Lock {
     ///   long the holder has the lock, and the caller's position, if the store reports them within
     ///   a second. However many waits of a client end at once, the store gets one request at a
     ///   time.
-    /// - [`Error::Unavailable`] if the store could not be reached for one TTL, or answered nothing
-    ///   until a shorter limit of [`wait`](Self::wait) had passed.
+    /// - [`Error::Unavailable`] if the store could not be reached for one TTL, unless it
+    ///   [waits through outages](Self::wait_through_outages), or answered nothing until a limit of
+    ///   [`wait`](Self::wait) had passed.
     /// - [`Error::Lost`] if the grant came and ended while the future was not polled: see below.
     /// - [`Error::PlaceLost`] if the caller's place in the queue was revoked, deleted, or not
     ///   renewed in time.

@@ -4,16 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use tracing::{Instrument, Span};
 
+use super::tries::Tries;
 use crate::{
     Attempt, Error, Held, Lease, Lock, LockGuard, Request, Result, Wait,
     api::{client::Client, diagnose::DIAGNOSIS_LIMIT},
     driver::{meter, trace},
-    keep::backoff::Backoff,
     machine::{ended_waits::Found, finish::Finishing},
 };
-
-/// The pauses of a waiter while others use another number of permits.
-const OTHER_PERMITS: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 
 /// The longest time that [`Lock::try_acquire`] takes.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(5);
@@ -68,7 +65,8 @@ impl Lock {
     fn granting(&self, wait: Wait, attempt: Attempt, span: Span) -> Finishing<LockGuard> {
         let mut request = self.request.clone();
         request.wait = wait;
-        let work = grant(self.client.clone(), request, attempt.clone(), self.max_hold);
+        let tries = Tries::new(self.through_outages);
+        let work = grant(self.client.clone(), request, attempt.clone(), tries, self.max_hold);
         Finishing::new(&self.client.home, work.instrument(span))
             .cancelling(attempt)
             .collected_within(self.request.ttl, |granted| Err(granted?.not_collected()))
@@ -104,9 +102,9 @@ impl Lock {
             biased;
             // A grant of the last moment is still better than a timeout.
             answer = &mut granted => return answer,
-            found = self.client.in_the_way(&self.request.name, attempt.id()) => found,
+            found = self.client.in_the_way(&self.request.name, attempt.present_id()) => found,
         };
-        let refused = attempt.refusal().take();
+        let refused = attempt.take_refusal();
         match (found, refused) {
             // The store says that it is granted already; the answer to the attempt is on its way.
             (Some(Found { place: Some(0), .. }), _) => {
@@ -118,6 +116,9 @@ impl Lock {
                 Err(self.client.unavailable("acquire", why))
             }
             (Some(found), _) => Err(self.in_vain(waited, found)),
+            (None, Some(why)) if attempt.is_in_outage() => {
+                Err(self.client.unavailable("acquire", why))
+            }
             // Slow, but reachable: the store has answered others, or told this attempt to wait.
             (None, _) if self.client.heard.since(started) => {
                 Err(self.in_vain(waited, Found::default()))
@@ -141,48 +142,47 @@ impl Lock {
     }
 }
 
-/// Asks the driver. While others count with another number of permits, as in a rolling deploy, a
-/// waiter asks again and again until they are gone: the store has no line of both.
-async fn ask(client: &Client, request: &Request, attempt: &mut Attempt) -> Result<Box<dyn Lease>> {
-    let mut answer = client.driver.acquire(request.clone(), attempt.clone()).await;
-    if request.wait == Wait::Try {
-        return answer;
-    }
-    if let Some(error) = differing(&answer) {
-        trace::permits_differ(&request.name, error);
-    }
-    let mut pause = OTHER_PERMITS;
-    while differing(&answer).is_some() {
-        client.heard.hear();
-        tokio::select! {
-            () = attempt.cancelled() => return answer,
-            // The driver says so.
-            () = client.closed.cancelled() => {}
-            () = pause.wait() => {}
+/// Asks the driver; a waiter asks again, as another attempt, after the errors that it outlasts.
+async fn ask(
+    client: &Client,
+    request: &Request,
+    attempt: &mut Attempt,
+    mut tries: Tries,
+) -> Result<Box<dyn Lease>> {
+    loop {
+        let answer = client.driver.acquire(request.clone(), attempt.clone()).await;
+        let Err(error) = &answer else { return answer };
+        if request.wait == Wait::Try || attempt.is_cancelled() {
+            return answer;
         }
-        *attempt = attempt.another();
-        answer = client.driver.acquire(request.clone(), attempt.clone()).await;
+        let Some(pause) = tries.after(error, &request.name) else { return answer };
+        match error {
+            Error::InvalidOption { .. } => client.heard.hear(),
+            // For the error at the end of a limited wait.
+            Error::Unavailable { source, .. } => attempt.outlasts(source),
+            _ => {}
+        }
+        // After a close, the driver says so.
+        Box::pin(client.pause(pause, attempt.cancelled())).await;
+        if attempt.is_cancelled() {
+            return answer;
+        }
+        attempt.begin_anew();
     }
-    answer
-}
-
-/// The error about another number of permits. Another option stays wrong, however long it waits.
-fn differing<T>(answer: &Result<T>) -> Option<&Error> {
-    let is_it = |error: &&Error| matches!(error, Error::InvalidOption { option, .. } if option == "permits");
-    answer.as_ref().err().filter(is_it)
 }
 
 async fn grant(
     client: Arc<Client>,
     request: Request,
     mut attempt: Attempt,
+    tries: Tries,
     max_hold: Option<Duration>,
 ) -> Result<LockGuard> {
     let store = client.driver.guarantees().store;
     let started = client.home.clock.now();
     let answer = {
         let _waiting = meter::Waiting::begin(store, &request);
-        ask(&client, &request, &mut attempt).await
+        ask(&client, &request, &mut attempt, tries).await
     };
     // A cancelled attempt ends without an answer of the store.
     let answered =

@@ -3,6 +3,7 @@
 mod acquire;
 pub(crate) mod attempt;
 mod reenter;
+pub(crate) mod tries;
 
 use std::{sync::Arc, time::Duration};
 
@@ -36,6 +37,7 @@ pub struct Lock {
     pub(crate) client: Arc<Client>,
     pub(crate) request: Request,
     pub(crate) wait: Option<Duration>,
+    pub(crate) through_outages: bool,
     pub(crate) max_hold: Option<Duration>,
     pub(crate) at_least: Duration,
     owner: Option<Owner>,
@@ -47,8 +49,15 @@ impl Lock {
         guarantees.check_kind(kind.into())?;
         let mut request = Request::new(name, guarantees.default_ttl);
         request.kind = kind;
-        let at_least = Duration::ZERO;
-        Ok(Self { client, request, wait: None, max_hold: None, at_least, owner: None })
+        Ok(Self {
+            client,
+            request,
+            wait: None,
+            through_outages: false,
+            max_hold: None,
+            at_least: Duration::ZERO,
+            owner: None,
+        })
     }
 
     /// The same lock of another kind.

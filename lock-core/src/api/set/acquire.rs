@@ -22,16 +22,7 @@ impl LockSet {
         Box::pin(async move {
             set.lock.check()?;
             let work = set.clone();
-            let granted = set.finished(Box::pin(async move {
-                let started = work.lock.client.home.clock.now();
-                match work.at_once_in_time().await {
-                    Ok(Some(held)) => Ok(held),
-                    Ok(None) | Err(Error::Contended { .. }) => {
-                        Box::pin(work.in_order(started)).await
-                    }
-                    Err(error) => Err(error),
-                }
-            }));
+            let granted = set.finished(Box::pin(async move { work.granted().await }));
             granted.await.map_err(|error| set.lock.client.failed("acquire", error))
         })
     }

@@ -8,7 +8,11 @@ use tracing::Instrument;
 use crate::{
     Attempt, BoxFuture, Error, Held, Instant, Lease, Lock, LockGuard, LockSet, LockSetGuard,
     Request, Result, Wait, Wish,
-    api::{client::Client, diagnose::DIAGNOSIS_LIMIT, lock::attempt::ANSWER_LIMIT},
+    api::{
+        client::Client,
+        diagnose::DIAGNOSIS_LIMIT,
+        lock::{attempt::ANSWER_LIMIT, tries::Tries},
+    },
     driver::{meter, trace},
     machine::finish::Finishing,
 };
@@ -40,13 +44,38 @@ impl LockSet {
         Ok(held)
     }
 
-    /// Like [`at_once`](Self::at_once), within the limit of the wait. A grant of the last moment is
-    /// still better than a timeout.
-    pub(super) async fn at_once_in_time(&self) -> Result<Option<LockSetGuard>> {
+    /// Waits for all of the locks, and begins anew after an outage if it waits through outages: the
+    /// locks that it held are lost then, too.
+    pub(super) async fn granted(&self) -> Result<LockSetGuard> {
+        let Client { home, drain, .. } = &*self.lock.client;
+        let (started, mut tries) = (home.clock.now(), Tries::new(self.lock.through_outages));
+        let until = self.lock.wait.map_or(Instant::NEVER, |limit| started + limit);
+        loop {
+            let answer = match self.at_once_in_time(until).await {
+                Ok(Some(held)) => return Ok(held),
+                Ok(None) | Err(Error::Contended { .. }) => Box::pin(self.in_order(started)).await,
+                Err(error) => Err(error),
+            };
+            let Err(error) = &answer else { return answer };
+            let left = until.since(home.clock.now());
+            if left.is_zero() {
+                return answer;
+            }
+            let Some(pause) = tries.after(error, &self.lock.request.name) else { return answer };
+            self.lock.client.pause(pause.min(left), drain.begun.cancelled()).await;
+            if drain.begun.is_cancelled() {
+                return Err(self.lock.client.drained_error());
+            }
+        }
+    }
+
+    /// Like [`at_once`](Self::at_once), within the limit of the wait, which ends at `until`. A grant
+    /// of the last moment is still better than a timeout.
+    async fn at_once_in_time(&self, until: Instant) -> Result<Option<LockSetGuard>> {
         let limit = match self.lock.wait {
             None => return self.at_once().await,
             Some(Duration::ZERO) => ANSWER_LIMIT,
-            Some(limit) => limit.saturating_add(DIAGNOSIS_LIMIT),
+            Some(_) => until.since(self.lock.client.home.clock.now()) + DIAGNOSIS_LIMIT,
         };
         self.lock.client.answer(limit, self.at_once(), "acquire").await
     }
@@ -74,7 +103,7 @@ impl LockSet {
         Finishing::new(&client.home, work).cancelling(caller).await
     }
 
-    pub(super) async fn in_order(&self, started: Instant) -> Result<LockSetGuard> {
+    async fn in_order(&self, started: Instant) -> Result<LockSetGuard> {
         let clock = self.lock.client.home.clock;
         let mut held = LockSetGuard::new(Vec::new());
         for mut lock in self.each() {

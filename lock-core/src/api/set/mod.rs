@@ -115,6 +115,8 @@ impl LockSet {
             (lock.request.name, lock.request.kind) = (name.clone(), *kind);
             // A part of a set is given back at once if the whole set cannot be acquired.
             lock.at_least = Duration::ZERO;
+            // An outage has taken the other parts, too.
+            lock.through_outages = false;
             lock
         })
     }

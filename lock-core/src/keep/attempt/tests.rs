@@ -75,8 +75,13 @@ impl Model {
             // Overtaken by a later one.
             Event::ConfirmedLate => self.confirm(attempt, now - Duration::from_secs(3)),
             Event::Gone => {
-                attempt.gone();
-                self.ends(End::Gone, LossReason::EntryGone);
+                attempt.gone(now);
+                let reason = LossReason::EntryGone;
+                let end = match self.confirmed {
+                    Some(sent) => End::gone(reason, sent, TTL, now),
+                    None => End::Gone { reason },
+                };
+                self.ends(end, reason);
             }
             Event::Expired => {
                 attempt.expire_wait(now + TTL);
@@ -213,7 +218,7 @@ fn a_renewal_counts_from_when_it_was_sent() {
     assert_eq!(validity.until(), safe_until(sent + TTL / 3, TTL));
     attempt.renewed(sent);
     assert_eq!(validity.until(), safe_until(sent + TTL / 3, TTL));
-    attempt.gone();
+    attempt.gone(sent + TTL / 3);
     assert_eq!(validity.loss(), Some(LossReason::EntryGone));
 }
 
@@ -226,4 +231,18 @@ fn a_wait_ends_a_ttl_after_the_last_confirmation() {
     assert!(attempt.is_waiting());
     attempt.expire_wait(sent + TTL / 3 + TTL);
     assert!(attempt.look(|stage| matches!(stage, Stage::Over(End::Unreachable))));
+}
+
+/// What is found missing after an outage has expired. Before, somebody must have removed it.
+#[test]
+fn a_waiter_that_is_gone_has_expired_after_a_ttl_and_was_revoked_before() {
+    let sent = start();
+    for (late, expected) in [(TTL / 3, LossReason::EntryGone), (TTL, LossReason::Expired)] {
+        let attempt = attempt();
+        attempt.change(|stage| *stage = Stage::Waiting { sent, note: 7 });
+        attempt.gone(sent + late);
+        let end = attempt.hold(sent, ()).unwrap_err();
+        let told = end.error(("a store", "the server"), TTL);
+        assert!(matches!(told, Error::PlaceLost { reason, .. } if reason == expected), "{told}");
+    }
 }

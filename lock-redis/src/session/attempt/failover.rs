@@ -18,7 +18,7 @@
 
 use std::time::Duration;
 
-use lock_core::{Instant, LossReason, keep::poison::lock, validity::safe_until};
+use lock_core::{Clock, Instant, LossReason, keep::poison::lock, validity::safe_until};
 
 use super::{Attempt, Stage};
 
@@ -81,12 +81,9 @@ impl Attempt {
         self.note(|hold| hold.counts_from = now);
     }
 
-    /// Ends the hold, and tells the holder why.
+    /// Ends the hold or the wait, and tells its caller why.
     pub(super) fn lose(&self, stage: &mut Stage) {
-        match stage {
-            Stage::Held { validity, .. } => drop(validity.lose(self.loss())),
-            _ => stage.gone(),
-        }
+        stage.gone(self.loss(), self.ttl, Clock::Boot.now());
     }
 
     /// Returns why the server does not have it any more.

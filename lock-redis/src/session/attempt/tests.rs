@@ -139,7 +139,8 @@ fn an_attempt_that_is_gone_ends_at_every_stage() {
     for attempt in [asking, waiting, granted] {
         attempt.gone();
         attempt.pushed(9);
-        assert_eq!(attempt.hold(Clock::Boot.now(), 7).unwrap_err(), End::Gone);
+        let end = attempt.hold(Clock::Boot.now(), 7).unwrap_err();
+        assert!(matches!(end, End::Gone { reason: LossReason::EntryGone }), "{end:?}");
     }
     let held = attempt();
     let validity = held.hold(Clock::Boot.now(), 7).unwrap();
@@ -293,6 +294,25 @@ fn only_a_server_that_took_over_makes_a_loss_a_failover() {
         attempt.gone();
         assert_eq!(validity.loss(), Some(reason));
     }
+}
+
+#[test]
+fn a_revoke_after_a_takeover_is_no_failover() {
+    let (attempt, sent) = (attempt(), Clock::Boot.now());
+    attempt.waits(sent, answer(7));
+    attempt.taken_over(sent);
+    attempt.revoked();
+    let end = attempt.hold(sent, 7).unwrap_err();
+    assert!(matches!(end, End::Gone { reason: LossReason::EntryGone }), "{end:?}");
+}
+
+#[test]
+fn a_waiter_that_a_server_in_a_move_still_has_is_not_missing() {
+    let (attempt, sent) = (attempt(), Clock::Boot.now());
+    attempt.waits(sent, answer(7));
+    attempt.taken_over(sent);
+    attempt.kept_waiting(sent + TTL / 3);
+    assert!(!attempt.is_missing());
 }
 
 /// The key would end before the holder's deadline otherwise, and another client would get in.

@@ -92,6 +92,7 @@ impl Attempt {
     pub(crate) fn kept_waiting(&self, asked: Instant) -> Option<Instant> {
         self.change(|stage| match stage {
             Stage::Waiting { sent, note } if asked >= *sent => {
+                self.found();
                 *sent = asked;
                 let soon = LONGEST_ASK < self.period;
                 note.ask = soon.then(|| Clock::Boot.now() + LONGEST_ASK);

@@ -40,12 +40,12 @@ fn a_look_is_about_the_first_waiters_up_to_an_exclusive_one() {
     };
     assert_eq!(look(&mut book), [3, 5, 7]);
     attempts[1].admitted();
-    attempts[2].gone();
+    attempts[2].gone(Clock::Boot.now());
     assert_eq!(book.first_waiting(&name("orders")), Some(7));
     assert_eq!(look(&mut book), [7]);
     book.forget(&attempts[0]);
     assert_eq!(look(&mut book), [9]);
-    attempts[3].gone();
+    attempts[3].gone(Clock::Boot.now());
     attempts.iter().for_each(|attempt| book.forget(attempt));
     assert!(!book.ring(&name("orders")) && book.next_look() == Instant::NEVER);
 }
