@@ -82,7 +82,9 @@ async fn every_state_change_is_traced() {
     guard.lost().await;
     tokio::time::sleep(Duration::from_secs(5)).await;
 
+    // The first guard of a lock that was deleted is still there.
     let expected = [
+        "forgotten lock token reason",
         "granted lock attempt token waited_ms",
         "lost lock reason",
         "queued lock attempt position",
@@ -133,6 +135,104 @@ async fn a_connect_warns_of_settings_that_weaken_locks() {
         assert!(is_whole && why.contains(word) && event.contains(&format!("why={why}")), "{event}");
     }
     locks.close().await.unwrap();
+}
+
+/// Once a lock is lost: nothing tells a guard that is forgotten from that of a service.
+#[tokio::test(start_paused = true)]
+async fn a_guard_that_is_still_there_after_a_loss_is_one_warning() {
+    if !lock_lab::in_own_process("tracing::a_guard_that_is_still_there_after_a_loss_is_one_warning")
+    {
+        return;
+    }
+    let words = Words::default();
+    let _default = tracing_subscriber::registry().with(words.clone()).set_default();
+    let (store, ttl) = (MemoryStore::new(), Duration::from_secs(2));
+    let locks = Locks::new(store.client());
+    let lock = |name| locks.lock(name).unwrap().ttl(ttl);
+    let told = || -> Vec<String> {
+        let seen = words.0.lock().unwrap();
+        seen.iter().filter(|event| event.contains("message=forgotten")).cloned().collect()
+    };
+    let held = lock("held").acquire().await.unwrap();
+    let heeded = lock("heeded").max_hold(ttl * 3).acquire().await.unwrap();
+    std::mem::forget(lock("forgotten").max_hold(ttl * 3).acquire().await.unwrap());
+    heeded.lost().await;
+    drop(heeded);
+    tokio::time::sleep(ttl * 300).await;
+    assert!(held.is_valid());
+    let seen = told();
+    assert!(seen.len() == 1 && seen[0].starts_with("WARN"), "{seen:?}");
+    assert!(seen[0].contains("lock=forgotten token=") && seen[0].contains("reason="), "{seen:?}");
+
+    let leaked = Arc::new(held);
+    std::mem::forget(leaked.clone());
+    store.delete(&LockName::new("held").unwrap());
+    leaked.lost().await;
+    drop(leaked);
+    std::mem::forget(lock("closed").acquire().await.unwrap());
+    tokio::time::sleep(ttl * 3).await;
+    assert!(told().len() == 2 && told()[1].contains("lock=held"), "{:?}", told());
+    locks.close().await.unwrap();
+    tokio::time::sleep(ttl * 3).await;
+    assert!(told().len() == 3 && told()[2].contains("lock=closed"), "{:?}", told());
+}
+
+/// What one task does side by side is no order, and neither is a try.
+#[tokio::test(start_paused = true)]
+async fn crossing_orders_of_locks_are_one_warning() {
+    const SECOND: Duration = Duration::from_secs(1);
+    if !lock_lab::in_own_process("tracing::crossing_orders_of_locks_are_one_warning") {
+        return;
+    }
+    let words = Words::default();
+    let _default = tracing_subscriber::registry().with(words.clone()).set_default();
+    let locks = Locks::new(MemoryStore::new().client());
+    let told = || -> Vec<String> {
+        let seen = words.0.lock().unwrap();
+        seen.iter().filter(|event| event.contains("message=orders_cross")).cloned().collect()
+    };
+    let lock = |name: &str| locks.lock(name).unwrap();
+    let nested = |outer: &str, inner: &str| {
+        let (outer, inner) = (lock(outer), lock(inner));
+        let work = async move { drop(inner.acquire().await.unwrap()) };
+        outer.run(|_| work)
+    };
+    let beside = |first: &str, later: &str| {
+        let (first, later) = (lock(first), lock(later));
+        async move {
+            let waits = async {
+                tokio::time::sleep(SECOND).await;
+                drop(later.acquire().await.unwrap());
+            };
+            tokio::join!(first.run(|_| tokio::time::sleep(SECOND * 2)), waits).0.unwrap();
+        }
+    };
+    beside("a", "b").await;
+    beside("b", "a").await;
+    let (outer, tried) = (lock("b"), lock("a"));
+    outer.run(|_| async move { drop(tried.try_acquire().await.unwrap()) }).await.unwrap();
+    for (outer, inner) in [("a", "b"), ("b", "c"), ("c", "a"), ("a", "b")] {
+        nested(outer, inner).await.unwrap();
+    }
+    assert_eq!(told(), Vec::<String>::new());
+    for _ in 0..2 {
+        tokio::spawn(nested("b", "a")).await.unwrap().unwrap();
+        let seen = told();
+        assert!(seen.len() == 1 && seen[0].starts_with("WARN"), "{seen:?}");
+        assert!(seen[0].contains("lock=a held=b"), "{seen:?}");
+    }
+
+    let set = locks.all(["f", "g"]).unwrap();
+    let inner = lock("h");
+    set.run(|_| async move { drop(inner.acquire().await.unwrap()) }).await.unwrap();
+    assert_eq!(told().len(), 1);
+    let inner = set.clone();
+    lock("h").run(|_| async move { drop(inner.acquire().await.unwrap()) }).await.unwrap();
+    let crossed = told();
+    assert!(crossed.len() == 3, "{crossed:?}");
+    for (event, name) in crossed[1..].iter().zip(["f", "g"]) {
+        assert!(event.contains(&format!("lock={name} held=h")), "{crossed:?}");
+    }
 }
 
 /// One warning when it begins, and the count when it ends.

@@ -20,6 +20,7 @@ use crate::{
         conversion::HeldAs,
         drain::Drain,
         ended_waits::EndedWaits,
+        orders::Orders,
         runtime::HomeRuntime,
     },
 };
@@ -35,6 +36,7 @@ pub(crate) struct Client {
     pub(crate) ended_waits: EndedWaits,
     pub(crate) heard: Arc<Heard>,
     pub(crate) drain: Drain,
+    pub(crate) orders: Orders,
     pub(super) reach: Reach,
     pub(crate) closed: CancellationToken,
     /// Cancelled when the close has ended.
@@ -61,6 +63,8 @@ pub(crate) struct Hold {
     pub(crate) slot: Slot,
     /// Set if it is given back at a later time.
     pub(crate) later: Mutex<Option<Later>>,
+    /// When to look whether a guard is still there, once the grant is lost.
+    pub(crate) look: OnceLock<Instant>,
 }
 
 /// How a grant is given back later. It keeps the grant alive until then.
@@ -95,6 +99,7 @@ impl Client {
             ended_waits: EndedWaits::default(),
             heard: Arc::new(Heard::new(clock)),
             drain: Drain::default(),
+            orders: Orders::default(),
             reach,
             closed: CancellationToken::new(),
             close_ended: CancellationToken::new(),

@@ -45,6 +45,7 @@ impl Held {
             cap: longest.map_or(Instant::NEVER, |longest| granted + longest),
             slot: Slot::default(),
             later: Mutex::default(),
+            look: OnceLock::new(),
         });
         hold.lease.validity().meter(hold.client.driver.guarantees().store, request);
         // First: the alarm is set to a deadline that no shortening passes by.

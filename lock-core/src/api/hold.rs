@@ -78,9 +78,10 @@ impl Hold {
         if !self.end(Why::Lost(reason)) {
             return;
         }
+        self.look_later();
         let margin = validity::margin(self.ttl);
         let pause = match reason {
-            LossReason::Expired if self.lease.ends_by_itself() => return,
+            LossReason::Expired if self.lease.ends_by_itself() => return self.set_alarm(),
             // If its session was not renewed either, it has ended by then, with all of its entries.
             LossReason::Expired => margin * 2,
             // The holder has time to stop. Given back at once, the lock could be granted again
@@ -161,11 +162,30 @@ impl Hold {
         self.client.alarm.add(self, |_| self.next_ring());
     }
 
-    /// When the alarm must ring next: at the deadline, or when the grant is given back.
+    /// When the alarm must ring next: at the deadline, when the grant is given back, or for the look
+    /// at its guard.
     fn next_ring(&self) -> Option<Instant> {
         let later = lock(&self.later).as_ref().map(|later| later.at);
         let until = (!self.validity().has_ended()).then(|| self.until());
-        until.into_iter().chain(later).min()
+        let look = self.look.get().filter(|look| **look > self.client.home.now());
+        until.into_iter().chain(later).chain(look.copied()).min()
+    }
+
+    /// The guard of a grant that was lost by now has a TTL to go.
+    fn look_later(&self) {
+        self.look.get_or_init(|| self.client.home.now() + self.ttl);
+    }
+
+    /// Tells of a guard that is still there a TTL after the loss.
+    fn look(&self, now: Instant) {
+        let Some(reason) = self.validity().loss() else { return };
+        match self.look.get() {
+            None => self.look_later(),
+            Some(look) if *look <= now && self.held_as.has_guards() => {
+                trace::forgotten(&self.name, self.lease.token(), reason);
+            }
+            Some(_) => {}
+        }
     }
 }
 
@@ -179,6 +199,7 @@ impl Watched for Hold {
         let has_ended = self.validity().has_ended();
         let is_due = |later: &mut Later| later.at <= now || has_ended && later.reply.is_some();
         let due = lock(&self.later).take_if(is_due);
+        self.look(now);
         let Some(Later { grant, reply, .. }) = due else { return self.next_ring() };
         // A grant that was kept, and lost meanwhile by the store's word, has no entry.
         if reply.is_none() || self.end(Why::Released) {
@@ -188,7 +209,7 @@ impl Watched for Hold {
                 let _ = reply.map(|reply| reply.send(released));
             });
         }
-        None
+        self.next_ring()
     }
 
     fn silenced(self: Arc<Self>) {
@@ -264,7 +285,11 @@ impl Client {
         let closed = closed.unwrap_or_else(|_| {
             Err(self.unavailable("close", format!("not confirmed within {}", shown(CLOSE_LIMIT))))
         });
-        held.iter().for_each(|grant| grant.trace_release(&closed));
+        for grant in held {
+            grant.trace_release(&closed);
+            grant.look_later();
+            grant.set_alarm();
+        }
         closed
     }
 }

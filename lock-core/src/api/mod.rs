@@ -25,3 +25,4 @@ pub(crate) mod run;
 pub(crate) mod semaphore;
 pub(crate) mod set;
 pub(crate) mod signal;
+mod within;

@@ -5,7 +5,7 @@ use std::{
     task::Poll,
 };
 
-use crate::{Error, Held, LockGuard, Result};
+use crate::{Error, Held, LockGuard, Result, api::within::within};
 
 impl LockGuard {
     /// Does the work while the lock is held, and releases it afterwards, as
@@ -60,7 +60,8 @@ where
     let held = guard.held();
     let (lost, look) = (held.lost(), held.clone());
     let lost = async move { look.0.loss_error(lost.await) };
-    let done = while_held(work(held.clone()), lost, || held.check()).await;
+    let work = within(std::iter::once(held.clone()), work(held.clone()));
+    let done = while_held(work, lost, || held.check()).await;
     held.0.client.after_loss(&done).await;
     done
 }

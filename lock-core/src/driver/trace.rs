@@ -17,6 +17,8 @@
 //! | `adopted` | INFO | `lock`, `attempt`, `token` | a lock that another client detached is held here |
 //! | `close_failed` | WARN | `store`, `error` | work was done, and the close after it failed |
 //! | `lost` | WARN | `lock`, `reason` | a held lock was lost |
+//! | `forgotten` | WARN | `lock`, `token`, `reason` | a lock was lost, and a TTL after that was noticed its guard is still there: its work goes on without the lock, or the guard was forgotten (`mem::forget`, a leaked `Arc`) |
+//! | `orders_cross` | WARN | `lock`, `held` | work that [`run`](crate::Lock::run) does under `held` waits for `lock`, and other work of this client waited for `held` under `lock`: the two can wait for each other for ever. Once for two locks, among the first 4,096 pairs |
 //! | `released` | INFO | `lock`, `token` | the store confirmed a release, or a close that released the lock |
 //! | `release_failed` | WARN | `lock`, `token`, `error` | the store never confirmed a release; it ends with the TTL |
 //! | `disconnected` | WARN | `store`, `error` | the connection to the store broke |
@@ -36,10 +38,16 @@
 //! when the next one works; MySQL, SQLite and memory have neither.
 //! [`Locks::connections`](crate::Locks::connections) reports the state of the connection for all
 //! stores.
+//!
+//! A lock that is held is not told as forgotten: nothing tells its guard from that of a service
+//! which holds it for weeks. [`max_hold`](crate::Lock::max_hold) ends a hold that nobody gives back,
+//! and then the event follows. `orders_cross` is seen where `run` does the outer work, which ends no
+//! earlier than its waits, and for waits in its own task. A guard of `acquire` may be with another
+//! task, or another part of one, so its locks are no part of an order.
 
 use std::{fmt::Display, time::Duration};
 
-use tracing::{Span, debug, debug_span, info, warn};
+use tracing::{Level, Span, debug, debug_span, enabled, info, warn};
 use uuid::Uuid;
 
 use crate::{Error, FencingToken, Kind, LockName, LossReason};
@@ -110,6 +118,19 @@ pub(crate) fn adopted(lock: &LockName, attempt: Uuid, token: FencingToken) {
 
 pub(crate) fn lost(lock: &LockName, reason: LossReason) {
     warn!(target: TARGET, %lock, %reason, "lost");
+}
+
+pub(crate) fn forgotten(lock: &LockName, token: FencingToken, reason: LossReason) {
+    warn!(target: TARGET, %lock, token = token.value(), %reason, "forgotten");
+}
+
+/// Whether [`orders_cross`] has a reader.
+pub(crate) fn tells_orders() -> bool {
+    enabled!(target: TARGET, Level::WARN)
+}
+
+pub(crate) fn orders_cross(lock: &LockName, held: &LockName) {
+    warn!(target: TARGET, %lock, %held, "orders_cross");
 }
 
 pub(crate) fn released(lock: &LockName, token: FencingToken) {

@@ -1,10 +1,14 @@
 //! The ways to get several locks.
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 use crate::{
     BoxFuture, Error, HeldSet, LockSet, LockSetGuard, Result,
-    api::{lock::attempt::ANSWER_LIMIT, run::while_held},
+    api::{
+        lock::attempt::ANSWER_LIMIT,
+        run::while_held,
+        within::{wanted, within},
+    },
     driver::meter,
 };
 
@@ -21,6 +25,9 @@ impl LockSet {
         let set = self.clone();
         Box::pin(async move {
             set.lock.check()?;
+            if set.lock.wait != Some(Duration::ZERO) {
+                wanted(&set.lock.client, set.members.keys());
+            }
             let work = set.clone();
             let granted = set.finished(Box::pin(async move {
                 let started = work.lock.client.home.clock.now();
@@ -131,7 +138,8 @@ where
         let (name, reason) = lost.await;
         Error::Lost { name, reason }
     };
-    let done = while_held(work(held.clone()), lost, || held.check()).await;
+    let work = within(held.each().cloned(), work(held.clone()));
+    let done = while_held(work, lost, || held.check()).await;
     held.after_loss(&done).await;
     let done = done?;
     let _ = guard.release().await;
