@@ -203,6 +203,10 @@ impl DistributedLock for EtcdLock {
         operators::inspect(self.open()?, name).await
     }
 
+    async fn lacking(&self, name: &LockName) -> Result<Vec<String>> {
+        operators::lacking(self.open()?, name).await
+    }
+
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
         operators::diagnose(self.open()?, name, attempts).await
     }

@@ -18,7 +18,7 @@ use lock_core::{
 use uuid::Uuid;
 
 use crate::{
-    error::Failure,
+    error::{Failure, FailureKind},
     layout::{
         floor::Record,
         keys::{self, Role, queue_of, role},
@@ -67,6 +67,29 @@ pub(crate) async fn inspect(store: &Store, name: &LockName) -> Result<Vec<Entry>
         entry.holder.granted_at = entry.holder.queued_at;
     }
     Ok(entries)
+}
+
+/// Returns what this login may not do with the keys of a name, and with those beside all queues.
+pub(crate) async fn lacking(store: &Store, name: &LockName) -> Result<Vec<String>> {
+    let (queue, connection) = (store.layout.queue(name)?, &store.connection);
+    let beside = store.layout.beside();
+    let mut lacking = Vec::new();
+    for start in [&*queue, &*beside] {
+        let options = GetOptions::new().with_prefix().with_count_only();
+        let read = reads::get(connection, Word::Leader, start.as_bytes(), &options).await;
+        // Without a condition this is never done. etcd checks the right to it all the same.
+        let txn = Txn::new().or_else([TxnOp::put(start, "", None)]);
+        let write = connection.look(Word::Leader, |member| requests::send_txn(member, &txn)).await;
+        for (right, answer) in [("read", read.map(drop)), ("write", write.map(drop))] {
+            match answer {
+                Err(failure) if failure.kind == FailureKind::Denied => {
+                    lacking.push(format!("{right} what starts with {start}"));
+                }
+                answer => answer.map_err(|failure| failure.into_error("inspect", false))?,
+            }
+        }
+    }
+    Ok(lacking)
 }
 
 /// Returns the first holder in line, by one read of its entry, and the places of the attempts as

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use lock_core::{
-    Clock, Diagnosis, Effect, Entry, FencingToken, LockName, Mark, Result, TokenFloor,
+    Clock, Diagnosis, Effect, Entry, Error, FencingToken, LockName, Mark, Result, TokenFloor,
     keep::{errors::unsupported, marks},
 };
 use redis::{FromRedisValue, Value};
@@ -29,6 +29,21 @@ impl Session {
         let mut snapshot = self.question("inspect", &read, None, Snapshot::read).await?;
         self.describe_clients(&mut snapshot).await;
         Ok(snapshot.entries())
+    }
+
+    /// Returns the patterns of keys that this login lacks: the server does not name the key.
+    pub(crate) async fn lacking(&self, key: &Key) -> Result<Vec<String>> {
+        let mut lacking = Vec::new();
+        for (pattern, name) in key.patterns(&self.config) {
+            let exists = Request::new(key.lock(), redis::cmd("EXISTS").arg(name).take());
+            match self.question("inspect", &exists, None, answer::int).await {
+                Err(Error::Denied { source, .. }) if error::is_about_a_key(&source) => {
+                    lacking.push(pattern);
+                }
+                answer => drop(answer?),
+            }
+        }
+        Ok(lacking)
     }
 
     /// Returns a holder that blocks these attempts of this client, and the place of each attempt.

@@ -18,7 +18,7 @@ use crate::{
     wire::{
         cautions::{REPLICA, cautions},
         database::{Call, Reply},
-        script::{HEAD, Script},
+        script::{HEAD, Script, rights},
         turns::Rank,
     },
 };
@@ -45,6 +45,16 @@ impl Session {
     /// Whether the database takes writes.
     pub(crate) async fn ping(&self) -> Result<()> {
         self.ask("ping", Script::ping).await.map(drop)
+    }
+
+    /// The rights to the tables that this user lacks. None on MySQL, whose errors name them.
+    pub(crate) async fn lacking(&self) -> Result<Vec<String>> {
+        if self.dialect() != Dialect::Postgres {
+            return Ok(Vec::new());
+        }
+        let bits = self.ask("inspect", Script::lacking).await?.number(0).unwrap_or_default();
+        let lacks = rights().enumerate().filter(|(at, _)| (bits >> at) & 1 == 1);
+        Ok(lacks.map(|(_, (table, right))| format!("{right} ON {table}")).collect())
     }
 
     /// Returns the holder in the way of these attempts of this client, and their places. The place

@@ -7,7 +7,6 @@ use lock_core::{
 use zookeeper_client::Error as ZkError;
 
 pub(crate) const STORE: &str = "zookeeper";
-const NOT_SUFFICIENT: &str = "the password is wrong, or the user lacks the permission";
 
 /// The meaning of an error for the failed request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -74,12 +73,24 @@ pub(crate) fn write_failed(op: &'static str, error: ZkError) -> Error {
 
 fn failed(op: &'static str, unanswered: Effect, error: ZkError) -> Error {
     match meaning(&error) {
-        // ZooKeeper knows no wrong password: with it, a client is another user without rights.
-        Meaning::Denied => denied(STORE, op, reworded(format!("{error}: {NOT_SUFFICIENT}"), error)),
+        Meaning::Denied => denied(STORE, op, reworded(insufficient(op, &error), error)),
         Meaning::Answered | Meaning::Refused => rejected(STORE, op, Effect::None, error),
         Meaning::NotNow => unavailable(op, Effect::None, error),
         Meaning::Over | Meaning::Unanswered => unavailable(op, unanswered, error),
     }
+}
+
+/// Names the right, since ZooKeeper does not. It knows no wrong password either: with it, a client
+/// is another user without rights.
+fn insufficient(op: &str, error: &ZkError) -> String {
+    let right = match op {
+        "create" | "create the locks' directory" => "create nodes",
+        "delete" => "delete nodes",
+        "write" | "raise the token floor" => "write nodes",
+        "token floor" => "read %floor",
+        _ => "read nodes",
+    };
+    format!("{error}: the password is wrong, or the user may not {right} below the prefix")
 }
 
 pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<BoxError>) -> Error {
@@ -147,5 +158,19 @@ mod tests {
     fn denied_and_rejected_are_told_apart() {
         assert!(matches!(write_failed("create", ZkError::NoAuth), Error::Denied { .. }));
         assert!(matches!(write_failed("create", ZkError::QuotaExceeded), Error::Rejected { .. }));
+    }
+
+    #[test]
+    fn the_right_that_is_missing_is_named() {
+        for (op, right) in [
+            ("create", "create nodes below"),
+            ("list", "read nodes below"),
+            ("write", "write nodes below"),
+            ("delete", "delete nodes below"),
+            ("token floor", "read %floor below"),
+        ] {
+            let error = write_failed(op, ZkError::NoAuth).to_string();
+            assert!(error.contains(&format!("the user may not {right} the prefix")), "{error}");
+        }
     }
 }

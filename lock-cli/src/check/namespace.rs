@@ -100,6 +100,10 @@ impl DistributedLock for Namespace {
         self.driver.ping(&self.outer(name)?).await
     }
 
+    async fn lacking(&self, name: &LockName) -> Result<Vec<String>> {
+        self.driver.lacking(&self.outer(name)?).await
+    }
+
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
         self.driver.diagnose(&self.outer(name)?, attempts).await
     }
