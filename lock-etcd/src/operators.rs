@@ -72,9 +72,8 @@ pub(crate) async fn inspect(store: &Store, name: &LockName) -> Result<Vec<Entry>
 /// Returns what this login may not do with the keys of a name, and with those beside all queues.
 pub(crate) async fn lacking(store: &Store, name: &LockName) -> Result<Vec<String>> {
     let (queue, connection) = (store.layout.queue(name)?, &store.connection);
-    let beside = store.layout.beside();
-    let mut lacking = Vec::new();
-    for start in [&*queue, &*beside] {
+    let (floor, mut lacking) = (store.layout.floor(), Vec::new());
+    for start in [&*queue, floor.trim_end_matches("floor")] {
         let options = GetOptions::new().with_prefix().with_count_only();
         let read = reads::get(connection, Word::Leader, start.as_bytes(), &options).await;
         // Without a condition this is never done. etcd checks the right to it all the same.

@@ -34,7 +34,7 @@ impl Session {
     /// Returns the patterns of keys that this login lacks: the server does not name the key.
     pub(crate) async fn lacking(&self, key: &Key) -> Result<Vec<String>> {
         let mut lacking = Vec::new();
-        for (pattern, name) in key.patterns(&self.config) {
+        for (pattern, name) in key.patterns(self.config.prefix.len()) {
             let exists = Request::new(key.lock(), redis::cmd("EXISTS").arg(name).take());
             match self.question("inspect", &exists, None, answer::int).await {
                 Err(Error::Denied { source, .. }) if error::is_about_a_key(&source) => {

@@ -49,11 +49,6 @@ impl Keys {
         [&self.prefix, SESSIONS].concat()
     }
 
-    /// The start of the keys that are in no name's keys: sessions, the floor, marks.
-    pub(crate) fn beside(&self) -> String {
-        format!("{}#", self.prefix)
-    }
-
     /// The key of the [token floor](super::floor): `<prefix>#floor`.
     pub(crate) fn floor(&self) -> String {
         format!("{}#floor", self.prefix)

@@ -90,23 +90,19 @@ impl Key {
         KeyName(self.lock(), b"")
     }
 
-    /// The patterns that give a login all keys with this prefix, each with a key of this name that
-    /// shows it.
-    pub(crate) fn patterns(&self, config: &RedisConfig) -> Vec<(String, Vec<u8>)> {
-        let text = |bytes: &[u8], end: &str| {
-            let text = String::from_utf8_lossy(bytes).replace(char::REPLACEMENT_CHARACTER, "?");
-            format!("~{text}{end}")
+    /// The patterns that give a login all keys that start with this many bytes, each with a key of
+    /// this name that shows it.
+    pub(crate) fn patterns(&self, prefix: usize) -> [(String, Vec<u8>); 3] {
+        let text = |bytes: &[u8]| {
+            let text = String::from_utf8_lossy(bytes);
+            format!("~{}", text.replace(char::REPLACEMENT_CHARACTER, "?"))
         };
-        let end = config.prefix.len();
-        let mut patterns = vec![
-            (text(&self.lock()[..end], "*"), self.lock().to_vec()),
-            (text(&self.base[..self.start + end], "*"), self.queue().bytes()),
-        ];
-        if !config.is_cluster() {
-            let floor = self.floor().bytes();
-            patterns.push((text(&floor, ""), floor));
-        }
-        patterns
+        let (lock, queue, floor) = (self.lock(), self.queue().bytes(), self.floor().bytes());
+        [
+            (text(&lock[..prefix]) + "*", lock.to_vec()),
+            (text(&queue[..self.start + prefix]) + "*", queue),
+            (text(&floor), floor),
+        ]
     }
 
     companions!(queue, waiting, fence, holders, members, leader, done);
