@@ -113,9 +113,10 @@ async fn redis_names_each_right() {
         ("&distlock:*", "", "it needs &distlock:*"),
         ("+publish", "", "'publish'"),
         ("+subscribe", "", "'subscribe'"),
-        ("+time", "", "'time'"),
-        ("+@scripting", "", "has no permissions to run the"),
-        ("+@write", "", "has no permissions to run the"),
+        ("+@scripting", "", "no permissions to run the"),
+        ("+@read", "", "lacks a right: +@read"),
+        ("+@write", "", "lacks a right: +@write"),
+        ("+time", "", "lacks a right: +time"),
     ]
     .into_iter()
     .enumerate()
