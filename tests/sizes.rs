@@ -12,7 +12,7 @@
 use distlock::{LockName, Locks};
 use lock_core::{Attempt, Request};
 
-use crate::support::{Store, connect, eventually};
+use crate::support::{Store, connect};
 
 /// In bytes.
 const MOST: usize = 3_072;
@@ -54,6 +54,6 @@ async fn small_futures_of_redlock() {
     let hosts = servers.each_ref().map(|server| server.addr().to_string());
     let locks = connect(&format!("redlock://{}?max_ttl=1s", hosts.join(","))).await;
     let is_old_enough = async || locks.lock("a").unwrap().try_acquire().await.is_ok();
-    eventually("the servers' votes count", is_old_enough).await;
+    crate::support::eventually("the servers' votes count", is_old_enough).await;
     of_the_driver(&locks).await;
 }

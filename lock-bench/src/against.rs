@@ -55,6 +55,7 @@ static FIGURES: [Figure; 3] = [
 /// Compares distlock's figures with those of an earlier run, by preset and store. A change is
 /// beyond noise if the intervals of the rounds do not overlap, and the medians differ by more than
 /// 10 % beside a floor, or by more than 15 %. On another machine, only figures beside a floor count.
+/// Figures count from two rounds on.
 pub fn against(before: &Report, now: &Report) -> Comparison {
     let same_machine = before.machine == now.machine;
     let mut found = Comparison::default();
@@ -100,13 +101,15 @@ fn pair(figure: &Figure, sections: [&Section; 2], store: &str, same_machine: boo
         old.zip(new)
     };
     let (old, new) = of(Role::Distlock)?;
-    match of(Role::FloorLeast).filter(|_| *is_rate || !same_machine) {
+    let pair = match of(Role::FloorLeast).filter(|_| *is_rate || !same_machine) {
         Some(floors) => {
             let (old, new) = (quotients(&old, &floors.0), quotients(&new, &floors.1));
             Some(Pair { old, new, beside_floor: true })
         }
         None => same_machine.then_some(Pair { old, new, beside_floor: false }),
-    }
+    };
+    // The interval of one round is a point.
+    pair.filter(|pair| pair.old.0.len().min(pair.new.0.len()) > 1)
 }
 
 /// `None` if it has not changed beyond noise.
@@ -204,6 +207,17 @@ mod tests {
         for count in [3, 5, 8] {
             let [worse, better] = changes(100.0, 1.0, count, false);
             assert!(worse + better <= 3, "{worse}, {better} with {count} rounds");
+        }
+    }
+
+    #[test]
+    fn figures_of_one_round_are_not_compared() {
+        let noise = &mut Noise(7);
+        let [one, two] = [1, 2].map(|count| run(100.0, 1.0, count, noise));
+        for (before, now, count) in
+            [(&one, &one, 0), (&one, &two, 0), (&two, &one, 0), (&two, &two, 2)]
+        {
+            assert_eq!(against(before, now).compared, count);
         }
     }
 

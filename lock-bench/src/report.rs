@@ -81,8 +81,8 @@ impl Row {
     }
 }
 
-/// How much wider than the range of the rounds the interval is. The interval holds the true value in
-/// 19 of 20 runs, by Student's t: few rounds show too little of the spread.
+/// How much wider than the range of the rounds the interval is. From two rounds on, it holds the
+/// true value in 19 of 20 runs, by Student's t: few rounds show too little of the spread.
 fn width(rounds: usize) -> f64 {
     match rounds {
         ..=2 => 16.0,
@@ -92,8 +92,8 @@ fn width(rounds: usize) -> f64 {
     }
 }
 
-/// A ratio with an interval: the median, the least and the greatest of the rounds. Of three rounds
-/// the interval is three times as wide, of four half as wide again.
+/// A ratio with an interval: the median, the least and the greatest of the rounds. Of two rounds the
+/// interval is 16 times as wide, of three 3 times, of four half as wide again. Of one it is a point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     /// The median.

@@ -69,8 +69,13 @@ pub struct Workload {
 impl Workload {
     /// Refuses what cannot be played.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let Self { workers, names, processes, hold, seconds, kind, .. } = self;
-        Err(if processes > workers {
+        let Self { workers, names, processes, hold, seconds, kind, rate, .. } = self;
+        Err(if [workers, names, processes].contains(&&0) {
+            let counts = format!("workers = {workers}, names = {names}, processes = {processes}");
+            format!("{counts}; at least 1 of each")
+        } else if let Some(rate) = rate.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
+            format!("rate = {rate}; expected a number above 0")
+        } else if processes > workers {
             format!("processes = {processes}; at most one per worker ({workers})")
         } else if names > workers {
             let why = "each worker takes one name, so give as many --workers, or more";

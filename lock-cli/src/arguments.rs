@@ -40,6 +40,14 @@ pub(crate) fn given() -> Vec<OsString> {
     arguments
 }
 
+/// The words of a command at the end of the line, as other users may see them. Read before a fork,
+/// which writes over them in the new process.
+#[cfg(target_os = "linux")]
+pub(crate) fn shown(command: &[OsString]) -> Vec<OsString> {
+    let mut arguments: Vec<_> = env::args_os().collect();
+    arguments.split_off(arguments.len().saturating_sub(command.len()))
+}
+
 /// Starts this program again if there is a password in the URL of an option. Returns if there is
 /// none. The process keeps its number, its terminal and its ignored signals.
 pub(crate) fn hide() -> Result<(), Failure> {

@@ -134,7 +134,7 @@ pub(crate) async fn run<G: Deref<Target = Held>>(
         never = tell_of_risk(held, place.ttl) => match never {},
     };
     let outcome = outcome.map_err(Failure::system("starting the command"));
-    if let Ok(Outcome { code: Some(0), signal: None, asked: false, lost: false, .. }) = &outcome
+    if let Ok(Outcome { code: Some(0), signalled: false, lost: false, .. }) = &outcome
         && !succeeded(&grant, &mut *signals).await
     {
         std::mem::forget(grant);

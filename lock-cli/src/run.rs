@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use distlock::LockGuard;
+use lock_core::Clock;
 
 use crate::{
     choice::Choice,
@@ -31,20 +32,19 @@ async fn under_lock(opt: &Run, store: &Choice, command: Ready) -> Result<ExitCod
     let mut signals = Signals::listen().map_err(listening())?;
     let terms = &opt.wanted.terms;
     let place = Place::open(store, terms, opt.losing.on_lost, &opt.command).await?;
-    if let Some(done) = once::before_the_wait(opt, &place).await? {
-        return Ok(done);
+    if let Some(end) = once::before_the_wait(opt, &place, &mut signals).await? {
+        return Ok(end);
     }
     let guard = match granted(&opt.wanted, opt.at_least, &place, &mut signals).await? {
         Ok(guard) => guard,
         Err(signal) => return Ok(by_signal(signal)),
     };
-    match once::after_the_grant(opt, &place, &guard, &mut signals).await? {
-        None => {}
-        Some(Ok(done)) => return Ok(done),
-        Some(Err(signal)) => return Ok(by_signal(signal)),
+    let granted_at = Clock::Boot.now();
+    if let Some(end) = once::after_the_grant(opt, &place, &guard, &mut signals).await? {
+        return Ok(end);
     }
     let mark = async |guard: &LockGuard, signals: &mut Signals| match opt.once_per {
-        Some(period) => once::mark(guard, period, signals).await,
+        Some(period) => once::mark(guard, granted_at, period, signals).await,
         None => true,
     };
     held::run(&place, guard, command, store, opt.at_least, mark, &mut signals).await

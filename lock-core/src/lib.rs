@@ -69,6 +69,7 @@
 #![cfg_attr(not(test), warn(clippy::large_futures))]
 
 mod api;
+#[cfg(feature = "blocking")]
 pub mod blocking;
 pub mod deadline;
 mod driver;

@@ -32,7 +32,10 @@ use rustix::process::Pid;
 pub fn fork(role: &CStr, command: &[OsString]) -> io::Result<Option<Pid>> {
     let threads = fs::read_dir("/proc/self/task")?.count();
     if threads != 1 {
-        let why = format!("a fork needs a process of one thread, and this one has {threads}");
+        let why = format!(
+            "a fork needs a process of one thread, and this one has {threads}: a library that is \
+             loaded into all programs (LD_PRELOAD) may have started the other one"
+        );
         return Err(io::Error::other(why));
     }
     // SAFETY: Only the calling thread is in the new process. A lock that another thread held, as of
@@ -63,7 +66,8 @@ mod tests {
         let (end, ended) = channel::<()>();
         let second = thread::spawn(move || ended.recv());
         let refusal = fork(c"test", &[]).unwrap_err().to_string();
-        assert!(refusal.contains("one thread"), "{refusal}");
+        let has_remedy = refusal.contains("LD_PRELOAD");
+        assert!(refusal.contains("one thread") && has_remedy, "{refusal}");
         drop(end);
         assert!(second.join().unwrap().is_err());
     }

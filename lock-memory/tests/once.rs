@@ -92,8 +92,45 @@ async fn a_run_that_is_dropped_after_its_work_is_marked_all_the_same() {
     assert!(next.mark().await.unwrap().is_some(), "the lock was released before the mark");
 }
 
+/// It counts for a run that works.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_finds_a_mark_skips_the_minimum_hold_time() {
+    let store = MemoryStore::new();
+    let (here, there) = (locks(&store), locks(&store));
+    let (least, now) = (Duration::from_secs(60), || Clock::Tokio.now());
+    let once = there.lock("a").unwrap().at_least(least).once_per(PERIOD);
+    let guard = here.lock("a").unwrap().acquire().await.unwrap();
+    let run = tokio::spawn(once.run(never));
+    while here.inspect("a").await.unwrap().len() < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    guard.mark_done(PERIOD).await.unwrap();
+    guard.release().await.unwrap();
+    let released = now();
+    let ran = run.await.unwrap();
+    assert!(matches!(ran, Ok(Once::AlreadyDone(_))), "{ran:?}");
+    assert!(now().since(released) < TTL);
+    assert!(there.clear_mark("a").await.unwrap());
+    let began = now();
+    let ran = once.run(|_| async { Ok::<_, Error>(()) }).await;
+    assert!(matches!(ran, Ok(Once::Done(()))), "{ran:?}");
+    assert!(now().since(began) >= least);
+}
+
 async fn never(_: Held) -> Result<(), Error> {
     panic!("it works")
+}
+
+/// One second for the look at the mark, another one for the holder's name.
+#[tokio::test(start_paused = true)]
+async fn a_limited_wait_ends_while_the_store_is_silent() {
+    let (here, faults) = client(&MemoryStore::new());
+    faults.partition();
+    let (began, wait) = (Clock::Tokio.now(), Duration::from_secs(2));
+    let refused = here.lock("a").unwrap().wait(wait).once_per(PERIOD).run(never).await;
+    assert!(refused.is_err(), "{refused:?}");
+    let waited = Clock::Tokio.now().since(began);
+    assert!(waited < wait + Duration::from_millis(2500), "{waited:?}");
 }
 
 #[tokio::test(start_paused = true)]

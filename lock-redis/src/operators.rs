@@ -98,12 +98,13 @@ impl Session {
         Ok(names.into_iter().collect())
     }
 
-    /// Returns the mark of a name, which its server removes when its period is over.
+    /// Returns the mark of a name, which its server removes when its period is over. A text that is
+    /// no mark is none: the next one replaces it.
     pub(crate) async fn mark(&self, key: &Key) -> Result<Option<Mark>> {
         let get = Request::new(key.lock(), redis::cmd("GET").arg(key.done()).take());
         let read = |value: &Value| match value {
             Value::Nil => Some(None),
-            value => marks::read(&answer::bytes(value)?).map(Some),
+            value => Some(marks::read(&answer::bytes(value)?)),
         };
         self.question("mark", &get, None, read).await
     }
@@ -121,10 +122,13 @@ impl Session {
         Ok(marks)
     }
 
-    /// Removes the mark of a name. Returns whether there was one.
+    /// Removes the mark of a name. Returns whether there was one, or may have been: an earlier
+    /// sending without an answer may have removed it.
     pub(crate) async fn clear_mark(&self, key: &Key) -> Result<bool> {
         let del = Request::new(key.lock(), redis::cmd("DEL").arg(key.done()).take());
-        Ok(self.question("clear the mark", &del, None, answer::int).await? > 0)
+        let effort = Effort::in_turn("clear the mark", LIMIT, Clock::Boot.now() + LIMIT * 2);
+        let outcome = self.insist(&del, effort, answer::int).await;
+        Ok(outcome.answer?.1 > 0 || outcome.before == Effect::Unknown)
     }
 
     async fn keys(&self, pattern: &[u8]) -> Result<Vec<Vec<u8>>> {

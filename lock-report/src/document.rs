@@ -55,7 +55,7 @@ pub fn source<R: DeserializeOwned>(report: &Path) -> Result<(R, &Path), String> 
     let parsed = serde_json::from_str(&read(report)?)
         .map_err(|error| format!("{} is no report: {error}", report.display()))?;
     let folder = report.parent().filter(|folder| folder.file_name().is_some());
-    Ok((parsed, folder.ok_or("name the report with its folder, as docs/NAME/report.json")?))
+    Ok((parsed, folder.ok_or("name the report with its folder, as docs/speed/report.json")?))
 }
 
 fn read(path: &Path) -> Result<String, String> {

@@ -1,7 +1,9 @@
 //! A commit that is only made while a lock is held.
 
+use std::time::Duration;
+
 use lock_core::{
-    BoxFuture, Effect, Error, Held, LossReason, Result,
+    BoxFuture, Clock, Effect, Error, Held, Result,
     keep::errors::{invalid, unavailable, unsupported},
 };
 use sqlx::{Database, Transaction};
@@ -18,6 +20,9 @@ use crate::{
 
 /// The operation's name in errors.
 const COMMIT: &str = "commit";
+/// How long the lock's own client is asked why the check has not found the lock.
+const ASKED: Duration = Duration::from_secs(2);
+const UNKNOWN: &str = "the check has not found the lock, and its own client gets no answer";
 /// What another store cannot do.
 const OTHER_STORE: &str = "commit a transaction of SQL together with its lock";
 /// What is wrong with a transaction that does not find the entry of a lock that is held.
@@ -51,7 +56,10 @@ pub trait CommitHeld {
     /// was granted, or it may have read what an earlier holder has changed since.
     ///
     /// A transaction within another one, by a savepoint, keeps the row locked until the outer one
-    /// ends.
+    /// ends; on SQLite it keeps the file from all other clients for so long.
+    ///
+    /// From `REPEATABLE READ` on, PostgreSQL's snapshot has an older expiry. So a lock that has
+    /// expired counts as held as long as no other client was granted it.
     ///
     /// # Errors
     ///
@@ -129,12 +137,12 @@ async fn explained(held: &Held, dialect: Dialect, refused: Option<sqlx::Error>) 
         Some(error) if error.as_database_error().is_none() => return undone(dialect, error),
         refused => refused,
     };
-    match (held.renew().await, refused) {
-        (Err(lost), _) if !lost.is_unavailable() => lost,
+    match (Clock::Boot.timeout(ASKED, held.renew()).await, refused) {
+        (Some(Err(lost)), _) if !lost.is_unavailable() => lost,
         (_, Some(error)) if Refusal::of(dialect, &error) == Refusal::NoTable => elsewhere(),
         (_, Some(error)) => undone(dialect, error),
-        (Ok(()), None) => elsewhere(),
-        (Err(_), None) => Error::Lost { name: held.name().clone(), reason: LossReason::EntryGone },
+        (Some(Ok(())), None) => elsewhere(),
+        (Some(Err(_)) | None, None) => unavailable(dialect.store(), COMMIT, Effect::None, UNKNOWN),
     }
 }
 

@@ -114,7 +114,8 @@ impl Refusal {
             1049 => Self::NoDatabase,
             1044 | 1130 | 1142 | 1143 | 1227 | 1251 | 1524 => Self::Denied,
             number if MYSQL_LOGINS.contains(&number) => Self::Denied,
-            1146 => Self::NoTable,
+            // A program's session may have no database.
+            1046 | 1146 => Self::NoTable,
             _ => Self::Else,
         }
     }
@@ -276,7 +277,7 @@ mod tests {
             (&[1030, 1180, 1317, 1927], Ended),
             (&[1049], NoDatabase),
             (&[1045, 1130, 1251, 1820, 1862, 3118, 3955, 4150, 4151], Denied),
-            (&[1146], NoTable),
+            (&[1046, 1146], NoTable),
             (&[1062, 1153], Else),
         ];
         for (numbers, expected) in mysql {

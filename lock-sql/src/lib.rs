@@ -152,13 +152,13 @@
 //! ends. A connection for pushes that has died in silence is replaced within 12 s.
 //!
 //! The others poll, and so does PostgreSQL with [`Pooler::Transaction`] at MySQL's pace: one query
-//! per client for all queues that are due, however many of its attempts wait for a name. A client
-//! whose first attempt is at place *n* of a queue waits between half and the whole of *n* times the
-//! step (SQLite 10 ms, MySQL 25 ms), at most 250 ms or 1 s. While the only holder that is not this
-//! client's is new, the step is shorter: a quarter of the time since this client first saw it, from
-//! 1 ms on. So a short hold is followed at once, and each holder costs at most 30 looks more, and
-//! as many for each wait that begins while no other of this client waits for the name. The head
-//! also looks 2 ms after the expiry of the entry ahead of it.
+//! per client for up to 500 queues that are due, however many of its attempts wait for a name. A
+//! client whose first attempt is at place *n* of a queue waits between half and the whole of *n*
+//! times the step (SQLite 10 ms, MySQL 25 ms), at most 250 ms or 1 s. While the only holder that is
+//! not this client's is new, the step is shorter: a quarter of the time since this client first saw
+//! it, from 1 ms on. So a short hold is followed at once, and each holder costs at most 30 looks
+//! more, and as many for each wait that begins while no other of this client waits for the name.
+//! The head also looks 2 ms after the expiry of the entry ahead of it.
 //!
 //! Within one process (SQLite: all clients of one path, also by symbolic links; MySQL: all that
 //! name the server and the database in the same way) a release wakes the first in line at once. An

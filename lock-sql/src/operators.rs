@@ -95,10 +95,13 @@ impl Session {
         Ok(rows.marks.into_iter().filter_map(named).collect())
     }
 
-    /// Removes the mark of a name. Returns whether there was one.
+    /// Removes the mark of a name. Returns whether there was one, or may have been: an earlier
+    /// sending without an answer may have removed it.
     pub(crate) async fn clear_mark(&self, name: &LockName) -> Result<bool> {
-        let rows = self.ask("clear the mark", |script| script.clear_mark(name)).await?;
-        Ok(!rows.marks.is_empty())
+        let clear = |script: Script| script.clear_mark(name);
+        let Reply { rows, earlier, .. } =
+            self.insist(call("clear the mark", Rank::Ask), clear).await?;
+        Ok(!rows.marks.is_empty() || earlier == Effect::Unknown)
     }
 
     /// Returns what a commit outlives, as [`Script::durability`] says it, and the cautions about the

@@ -83,7 +83,12 @@ impl ZkLease {
 
     /// Writes a note into the grant's node.
     async fn write(&self, attempt: &Attempt, note: &[u8]) -> Result<()> {
-        match self.session.write(attempt, note).await {
+        self.found(attempt, self.session.write(attempt, note).await)
+    }
+
+    /// The result of a request that also said whether it found the grant's node.
+    fn found(&self, attempt: &Attempt, found: Result<bool>) -> Result<()> {
+        match found {
             Ok(true) => Ok(()),
             Ok(false) => {
                 attempt.gone();
@@ -174,15 +179,8 @@ impl Lease for ZkLease {
         let _alone = self.published.lock().await;
         let (attempt, token) = (self.attempt(), self.token());
         let name = &attempt.request.name;
-        match self.session.mark(path(&attempt), name, token, host, ends).await {
-            Ok(true) => Ok(()),
-            Ok(false) => {
-                attempt.gone();
-                Err(self.lost(LossReason::EntryGone))
-            }
-            Err(_) if self.session.is_over() => Err(self.lost(LossReason::SessionEnded)),
-            Err(error) => Err(error),
-        }
+        let marked = self.session.mark(path(&attempt), name, token, host, ends).await;
+        self.found(&attempt, marked)
     }
 
     async fn renew(&self) -> Result<()> {

@@ -157,7 +157,11 @@
 //! attempt right behind another one of its session lists nothing: it enters if that one held the
 //! lock and passed it on. Otherwise it lists; until then its place is not known, and there is no
 //! event `queued`. That nothing is in between follows from the two sequences, unless the directory
-//! was deleted and made anew since; then there were more transactions than their tokens are apart.
+//! was deleted and made anew since. It was not if it had had at least as many entries before the
+//! other one as the two tokens are apart: each entry takes a transaction. Where that is uncertain,
+//! the list follows the creation. Foreign clients must not create several entries of a directory in
+//! one transaction: the rule does not see those.
+//!
 //! Behind another client, a waiter watches the node that it waits for, and its own, unless a list
 //! will show that. A release wakes the waiters that can enter, and no others, with two exceptions: a
 //! writer behind several readers follows the last of them and looks again when that one is gone, and

@@ -35,7 +35,8 @@ const AT_ONCE: usize = 64;
 /// a node lives as long as its session, and ZooKeeper tells no client how long another client's
 /// session still lives.
 pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<Entry>> {
-    let names = listing::in_order(session.list(directory, Lane::Look).await?);
+    // A server that lags would not show a grant that another one has told already.
+    let names = listing::in_order(session.list_after_sync(directory, Lane::Look).await?);
     let notes = names.iter().take(MOST_NOTES).map(|name| async move {
         let exchange = session.begin_in(Lane::Look).await?;
         Ok(exchange.data(&format!("{directory}/{name}")).await)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_core::{Clock, LockName, Locks};
 use lock_lab::ZooKeeper;
 
-use crate::support::*;
+use crate::support::{undisturbed::undisturbed, *};
 
 #[tokio::test]
 async fn an_uncontended_acquire_and_release_are_three_requests() {
@@ -98,21 +98,28 @@ async fn hand_over(server: &ZooKeeper, clients: &[Locks]) -> (f64, u64) {
 async fn a_hand_over_within_a_process_is_two_requests() {
     let server = server().await;
     let clients = vec![open(&server.url()).await; 8];
-    let (packets, updates) = hand_over(&server, &clients).await;
-    assert!((2.0..2.3).contains(&packets), "{packets} packets per acquisition");
+    // Where a hand-over takes longer than this, all nodes grow 100 ms old, and are watched.
+    let updates = undisturbed(Duration::from_millis(12), async || {
+        let (packets, updates) = hand_over(&server, &clients).await;
+        match (2.0..2.3).contains(&packets) {
+            true => Ok(updates),
+            false => Err(format!("{packets} packets per acquisition")),
+        }
+    })
+    .await;
     assert_eq!(updates, 2 * 8 * ROUNDS);
 }
 
-/// A creation and a list, a watch on the entry before, a list when that one is gone, a deletion.
+/// A creation and a list, watches on the entry before and the own one, a list, a deletion.
 #[tokio::test]
-async fn a_hand_over_between_processes_is_five_requests() {
+async fn a_hand_over_between_processes_is_six_requests() {
     let server = server().await;
     let mut clients = Vec::new();
     for _ in 0..4 {
         clients.push(open(&server.url()).await);
     }
     let (packets, updates) = hand_over(&server, &clients).await;
-    assert!(packets < 5.5, "{packets} packets per acquisition");
+    assert!(packets < 6.5, "{packets} packets per acquisition");
     assert_eq!(updates, 2 * 4 * ROUNDS);
 }
 

@@ -88,20 +88,29 @@ async fn a_waiter_whose_node_goes_in_the_first_moment_is_never_granted() {
     let server = shared().await;
     let (first, second, raw) =
         (open(&server.url()).await, open(&server.url()).await, raw(server).await);
-    for round in 0..20 {
+    for round in 0..40 {
         let name = fresh("moment");
         let directory = format!("/locks/{name}");
         let guard = first.lock(&name).unwrap().acquire().await.unwrap();
-        let holder = children(&raw, &directory).await;
+        // Behind one entry the own node is watched at once, behind two it is not.
+        let mut between = None;
+        if round % 2 == 1 {
+            let stem = format!("_c_{}-lock-", Uuid::new_v4());
+            between = Some(foreign(&raw, &directory, &stem).await);
+        }
+        let before = children(&raw, &directory).await;
         let waiting = tokio::spawn(second.lock(&name).unwrap().acquire());
         let own = loop {
             let mut queue = children(&raw, &directory).await;
-            queue.retain(|child| !holder.contains(child));
+            queue.retain(|child| !before.contains(child));
             if let Some(own) = queue.pop() {
                 break own;
             }
         };
         raw.delete(&format!("{directory}/{own}"), None).await.unwrap();
+        if let Some(between) = between {
+            raw.delete(&between, None).await.unwrap();
+        }
         guard.release().await.unwrap();
         let error = soon("the waiter is told", waiting).await.unwrap().expect_err("no place");
         assert!(lost_its_place(&error), "round {round}: {error}");

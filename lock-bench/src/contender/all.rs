@@ -3,7 +3,7 @@
 
 use super::{
     Contender, Open, Role, distlock, simple,
-    usual::{self, mutex, python},
+    usual::{mutex, python},
 };
 use crate::Failure;
 
@@ -71,7 +71,11 @@ fn beside(scheme: &str) -> Vec<Contender> {
         "etcd" => vec![
             least("txn + delete", super::floor::etcd::open),
             keys("txns that touch distlock's keys", super::floor::etcd::open),
-            usual(Some("a process"), "etcdctl lock, a process each time", usual::etcdctl::open),
+            usual(
+                Some("a process"),
+                "etcdctl lock, a process each time",
+                super::usual::etcdctl::open,
+            ),
         ],
         #[cfg(feature = "redis")]
         "redis" => vec![
@@ -89,11 +93,13 @@ fn beside(scheme: &str) -> Vec<Contender> {
         "sqlite" | "mysql" | "postgres" => {
             let usual = match scheme {
                 #[cfg(feature = "sqlite")]
-                "sqlite" => usual(None, "flock(2) on a file beside it", usual::flock::open),
+                "sqlite" => usual(None, "flock(2) on a file beside it", super::usual::flock::open),
                 #[cfg(feature = "mysql")]
-                "mysql" => usual(Some("a connection"), "GET_LOCK", usual::locks::open),
+                "mysql" => usual(Some("a connection"), "GET_LOCK", super::usual::locks::open),
                 #[cfg(feature = "postgres")]
-                "postgres" => usual(Some("a connection"), "pg_advisory_lock", usual::locks::open),
+                "postgres" => {
+                    usual(Some("a connection"), "pg_advisory_lock", super::usual::locks::open)
+                }
                 _ => return Vec::new(),
             };
             let least = least("insert, delete", super::floor::sql::open);

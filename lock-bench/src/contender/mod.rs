@@ -146,6 +146,8 @@ fn obstacle(url: &StoreUrl) -> Option<&'static str> {
         Some("need user and password in the URL")
     } else if options.text("failover").is_some() {
         Some("know no failover")
+    } else if options.text("pooler").is_some() {
+        Some("know no pooler")
     } else {
         None
     }
@@ -164,6 +166,7 @@ mod tests {
             ("postgres://h/db?tls=verify", "TLS"),
             ("etcd://me@h?password_file=/p", "user and password"),
             ("mysql://a,b/db?failover=managed", "failover"),
+            ("postgres://h/db?pooler=session", "pooler"),
         ] {
             let error = simple(url).unwrap_err().to_string();
             assert!(error.contains(why), "{url}: {error}");

@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
     net::unix::OwnedReadHalf,
+    task::yield_now,
     time::{MissedTickBehavior, interval},
 };
 
@@ -23,6 +24,7 @@ use super::{
     supervisor::{SUPERVISE, supervise},
 };
 use crate::{
+    arguments::shown,
     exit::{Failure, Outcome, say},
     on_lost::Policy,
     signals::{Signals, bit},
@@ -59,10 +61,11 @@ impl Ready {
         let before = family::groups();
         // If the supervisor dies, this process inherits its children.
         set_child_subreaper(Some(getpid())).map_err(io::Error::from).map_err(failed())?;
+        let shown = shown(command);
         // In a group of its own: keys at the terminal are for the holder, which passes them on.
-        match fork(SUPERVISE, command).map_err(failed())? {
+        match fork(SUPERVISE, &shown).map_err(failed())? {
             Side::Parent(supervisor, socket) => Ok(Ok(Self { supervisor, socket, before })),
-            Side::Child(leash) => supervise(leash, command).map(Err),
+            Side::Child(leash) => supervise(leash, command, &shown).map(Err),
         }
     }
 
@@ -126,8 +129,14 @@ impl Holder {
         let (mut patience, mut longest) = (Instant::NEVER, Instant::NEVER);
         let outcome = loop {
             tokio::select! {
+                // A signal before the command's end counts, so that the work is not marked as done.
+                biased;
+                signal = signals.next() => self.pass_on(signal),
                 news = self.news.next_line() => match news.ok().flatten().map(|line| News::parse(&line)) {
-                    Some(Some(News::Ended(end))) => break self.end(held, end),
+                    Some(Some(News::Ended(end))) => {
+                        self.count(signals).await;
+                        break self.end(held, end);
+                    }
                     // After a loss, the end counts, and a kill that came before it.
                     Some(Some(News::Killed(before))) if reason.is_some() => {
                         late = late.max(Some(before));
@@ -150,7 +159,6 @@ impl Holder {
                     }
                     patience = now + PATIENCE;
                 }
-                signal = signals.next() => self.pass_on(signal),
                 signal = keys.next() => self.pass_on(signal),
                 _ = ticks.tick() => self.renew(held),
                 () = self.orders.flush(), if !self.orders.is_empty() => {}
@@ -173,6 +181,18 @@ impl Holder {
             _ => self.passed |= bit(signal),
         }
         self.orders.post(Order::Signal(signal));
+    }
+
+    /// Counts the signals that have come until now, without waiting for one.
+    async fn count(&mut self, signals: &mut Signals) {
+        loop {
+            tokio::select! {
+                biased;
+                signal = signals.next() => self.passed |= bit(signal),
+                // The runtime has heard of signals meanwhile.
+                () = yield_now() => return,
+            }
+        }
     }
 
     fn hear(&mut self, news: News) {
@@ -206,12 +226,18 @@ impl Holder {
             || signal.is_some()
             || ended_by(Signal::HUP)
             || (handed && ended_by(Signal::QUIT));
-        Outcome { code: Some(end.code), signal, asked, left: end.left, lost, reason: None }
+        let (signalled, left) = (self.is_signalled(), end.left);
+        Outcome { code: Some(end.code), signal, asked, signalled, left, lost, reason: None }
     }
 
     /// Whether a signal asked the command to end. To some commands, SIGHUP means something else.
     fn is_asked(&self) -> bool {
         self.passed & (bit(Signal::INT) | bit(Signal::QUIT) | bit(Signal::TERM)) != 0
+    }
+
+    /// Whether a signal may have asked the command to end.
+    fn is_signalled(&self) -> bool {
+        self.is_asked() || self.passed & bit(Signal::HUP) != 0
     }
 
     /// Kills the command, as the supervisor may be stopped. The supervisor kills what is left, and
@@ -242,8 +268,8 @@ impl Holder {
     async fn orphan(&mut self) -> Outcome {
         let left = family::kill(getpid(), &self.before, |_, _| {}).await;
         self.jobs.reclaim();
-        let (asked, lost) = (self.is_asked(), self.lost);
-        Outcome { code: None, signal: None, asked, left, lost, reason: None }
+        let (asked, signalled, lost) = (self.is_asked(), self.is_signalled(), self.lost);
+        Outcome { code: None, signal: None, asked, signalled, left, lost, reason: None }
     }
 }
 

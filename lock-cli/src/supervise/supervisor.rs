@@ -32,11 +32,15 @@ pub(super) const SUPERVISE: &CStr = c"supervise";
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Starts the command when the holder says so, and stays until none of its processes is left. The
-/// socket `leash` is the holder's.
-pub(super) fn supervise(leash: UnixStream, command: &[OsString]) -> Result<ExitCode, Failure> {
+/// socket `leash` is the holder's. Other users see the command as `shown`, without its passwords.
+pub(super) fn supervise(
+    leash: UnixStream,
+    command: &[OsString],
+    shown: &[OsString],
+) -> Result<ExitCode, Failure> {
     let failed = || Failure::system("supervising");
     set_child_subreaper(Some(getpid())).map_err(io::Error::from).map_err(failed())?;
-    let (launcher, socket) = match fork(LAUNCH, command).map_err(failed())? {
+    let (launcher, socket) = match fork(LAUNCH, shown).map_err(failed())? {
         Side::Parent(launcher, socket) => (launcher, socket),
         Side::Child(socket) => {
             // The holder hears the supervisor's end when no process has this socket any more.

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use super::loss::revoke;
 use crate::{
-    place::{Place, said},
+    place::{Place, Process, said},
     stores::on_every_store,
 };
 
@@ -37,16 +37,21 @@ fn what_is_done_is_not_done_again(place: &Place) {
     assert_eq!(place.run(&RUN).1, "works\n");
 }
 
-/// The command ends with 0 when it is asked to end; the program that asked cannot tell what it did.
+/// The command ends with 0 when a signal asks it to end, which does not tell whether it succeeded.
 fn what_did_not_succeed_is_done_again(place: &Place) {
     let fails = [&RUN[..4], &["--", "sh", "-c", "exit 3"]].concat();
     assert_eq!(place.run(&fails).0, Some(3));
-    let script = "trap 'exit 0' TERM; echo begun; while :; do sleep 0.1; done";
-    let mut asked = place.start(&[&RUN[..4], &["--", "sh", "-c", script]].concat());
-    assert_eq!(asked.line(), "begun");
-    asked.signal(Signal::TERM);
-    assert_eq!(asked.end(), Some(0));
-    assert!(place.show("x")["done"].is_null());
+    let script = "trap 'exit 0' TERM HUP INT; echo begun; while :; do sleep 0.1; done";
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+        // Also where the tests run with some signals ignored.
+        let program = ["--default-signal", env!("CARGO_BIN_EXE_distlock")];
+        let asked = [program.as_slice(), &RUN[..4], &["--", "sh", "-c", script]].concat();
+        let mut asked = Process::of(place.other("env", &asked));
+        assert_eq!(asked.line(), "begun");
+        asked.signal(signal);
+        assert_eq!(asked.end(), Some(0), "{signal:?}");
+        assert!(place.show("x")["done"].is_null(), "{signal:?}");
+    }
     assert_eq!(place.run(&RUN).1, "works\n");
 }
 
@@ -61,7 +66,16 @@ fn a_command_that_outlives_its_lock_leaves_no_mark() {
     run.stdin.take().unwrap().write_all(b"\n").unwrap();
     let (code, _, error) = said(&run.wait_with_output().unwrap());
     assert_eq!(code, Some(0), "{error}");
-    assert!(error.contains("the next run does the work again"), "{error}");
+    assert!(error.contains("the work may be done again"), "{error}");
+    assert!(place.show("x")["done"].is_null());
+}
+
+#[test]
+fn work_that_is_longer_than_its_period_leaves_no_mark() {
+    let place = Place::new();
+    let (code, _, error) = place.run(&["run", "x", "--once-per", "50ms", "sleep", "0.2"]);
+    assert_eq!(code, Some(0), "{error}");
+    assert!(error.contains("the period was over before the work was done"), "{error}");
     assert!(place.show("x")["done"].is_null());
 }
 

@@ -49,8 +49,8 @@ impl Locks {
     }
 
     /// For operators: removes a lock's mark, so that the next run does the work again. Returns
-    /// whether there was one. Nothing else removes it before its period is over; to
-    /// [revoke](Self::revoke) a holder does not.
+    /// whether there was one, or may have been, as an answer was lost. Nothing else removes it
+    /// before its period is over; to [revoke](Self::revoke) a holder does not.
     ///
     /// # Errors
     ///

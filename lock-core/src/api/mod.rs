@@ -24,5 +24,6 @@ mod raise_floor;
 pub(crate) mod run;
 pub(crate) mod semaphore;
 pub(crate) mod set;
+#[cfg(feature = "signal")]
 pub(crate) mod signal;
 mod within;

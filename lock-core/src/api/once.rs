@@ -2,6 +2,8 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
+use tokio::time::timeout;
+
 use crate::{
     BoxFuture, Effect, Error, Held, Kind, Lock, LockGuard, LockName, Mark, Result,
     api::{
@@ -15,6 +17,8 @@ use crate::{
 
 /// The pauses until a mark without an answer is sent again.
 const AGAIN: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
+/// The longest look for a mark before the wait.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// A lock whose work is done once per period, by [`Lock::once_per`].
 #[derive(Clone, Debug)]
@@ -28,7 +32,7 @@ pub struct OncePer {
 #[derive(Debug)]
 #[must_use = "the work may have been done without a mark"]
 pub enum Once<T> {
-    /// It was done here, and is marked as done.
+    /// It was done here, and is marked as done, unless the period was over before.
     Done(T),
     /// It was done here, and the store has not confirmed the mark, for the reason of this error:
     /// unless it was written all the same, the next run does the work again.
@@ -77,9 +81,10 @@ impl Lock {
 }
 
 impl OncePer {
-    /// Looks for a mark; without one, waits for the lock as [`Lock::acquire`] does, looks again,
-    /// and does the work while the lock is held. If the work returns `Ok`, it is marked as done,
-    /// and the lock released. If the lock is lost, the work is dropped at its next await point.
+    /// Looks for a mark, for at most 1 s; without one, waits for the lock as [`Lock::acquire`]
+    /// does, looks again, and does the work while the lock is held. If the work returns `Ok`, it is
+    /// marked as done, and the lock released. If the lock is lost, the work is dropped at its next
+    /// await point.
     ///
     /// # Errors
     ///
@@ -128,14 +133,19 @@ impl OncePer {
         Box::pin(async move {
             let (client, name) = (&lock.client, &lock.request.name);
             client.check_period(lock.request.kind, period)?;
+            lock.check()?;
             // A mark is there to stay, so it spares the wait. If the store cannot tell, the look
             // after the grant counts.
-            if let Ok(Some(mark)) = client.mark(name.clone()).await {
+            if let Ok(Ok(Some(mark))) = timeout(LOOK, client.mark(name.clone())).await {
                 return Ok(Err(mark));
             }
-            let guard = lock.acquire().await?;
+            // The minimum hold time is for a run that works: others would only delay the next one.
+            let guard = lock.clone().at_least(Duration::ZERO).acquire().await?;
             // That there is no mark counts only now: earlier, a holder could still write one.
-            let Some(mark) = guard.mark().await? else { return Ok(Ok(guard)) };
+            let Some(mark) = guard.mark().await? else {
+                lock.keep_at_least(&guard);
+                return Ok(Ok(guard));
+            };
             // A failure is traced.
             let _ = guard.release().await;
             Ok(Err(mark))
@@ -173,15 +183,18 @@ impl LockGuard {
     /// [`Lock::once_per`]. The mark is sent again until the store has answered, or the lock is
     /// lost. Release the lock afterwards.
     ///
-    /// A period that is over already leaves no mark.
+    /// A period that is over already leaves no mark. For a lock that was
+    /// [adopted](crate::Locks::adopt), it counts from the adoption.
     ///
     /// # Errors
     ///
-    /// - [`Error::Lost`] if the lock was lost before the store confirmed. Nothing is marked then,
-    ///   unless a request without an answer has done it while the lock was still held.
+    /// Nothing is marked then, unless an earlier request without an answer has done it while the
+    /// lock was still held.
+    ///
+    /// - [`Error::Lost`] if the lock was lost before the store confirmed.
     /// - [`Error::Unsupported`] if the store keeps no marks, or the lock is not exclusive;
     ///   [`Error::InvalidOption`] for a period below 1 ms or above 3660 days.
-    /// - [`Error::Denied`], [`Error::Rejected`]: nothing is marked.
+    /// - [`Error::Denied`], [`Error::Rejected`].
     ///
     /// # Cancel safety
     ///

@@ -117,8 +117,8 @@ impl Attempt {
     }
 
     /// For drivers: the store has answered that the attempt waits for `name`, with `place - 1`
-    /// waiters before it; `None` if the store keeps no order. A wait is not an outage, even if the
-    /// store is slow.
+    /// waiters before it; `None` if the store keeps no order, or the place is not known yet. A wait
+    /// is not an outage, even if the store is slow.
     pub fn queued(&self, name: &LockName, place: Option<usize>) {
         self.heard.hear();
         *self.refusal() = None;

@@ -30,7 +30,8 @@ fn millis(time: SystemTime) -> u128 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()
 }
 
-fn time(millis: u64) -> Option<SystemTime> {
+/// The time of milliseconds since 1970; `None` if it is beyond what the system can tell.
+pub fn time(millis: u64) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(Duration::from_millis(millis))
 }
 

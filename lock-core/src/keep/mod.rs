@@ -54,5 +54,6 @@ pub mod renewal;
 mod setters;
 pub mod share;
 pub mod ticket;
+#[cfg(feature = "net")]
 pub mod tls;
 pub mod wait;

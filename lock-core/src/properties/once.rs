@@ -14,6 +14,8 @@ property!(
     none_after_a_loss_that_its_holder_does_not_know,
     counts_from_the_grant,
     a_lost_answer_is_asked_for_again,
+    a_clear_whose_answer_is_lost_says_that_there_was_a_mark,
+    an_ended_mark_goes_with_the_next,
 );
 
 const PERIOD: Duration = Duration::from_secs(3600);
@@ -41,6 +43,13 @@ async fn run(
     promised("a run", once.run(work)).await?
 }
 
+/// Does work once per period that is not done yet.
+async fn done(h: &dyn Harness, client: &dyn Client, name: &LockName) -> Done {
+    let done = run(h, client, name, Ok(())).await?;
+    ensure!(matches!(done, Once::Done(())), "the run came to {done:?}");
+    Ok(())
+}
+
 async fn mark(client: &dyn Client, name: &LockName) -> Result<Option<Mark>, Failure> {
     Ok(soon("mark", client.locks().mark(name)).await??)
 }
@@ -58,8 +67,7 @@ async fn a_mark_is_seen(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("once"), h.client().await?, h.client().await?);
     needs_marks(&*a)?;
     ensure!(!has_mark(&*b, &name).await?, "a fresh name has a mark");
-    let first = run(h, &*a, &name, Ok(())).await?;
-    ensure!(matches!(first, Once::Done(())), "the first run came to {first:?}");
+    done(h, &*a, &name).await?;
     for client in [&b, &a] {
         let again = run(h, &**client, &name, Err("done twice")).await?;
         let Once::AlreadyDone(mark) = again else {
@@ -76,8 +84,7 @@ async fn a_mark_is_seen(h: &dyn Harness) -> Done {
     soon("release", guard.release()).await??;
     ensure!(clear(&*b, &name).await?, "there was no mark to clear");
     ensure!(!clear(&*a, &name).await?, "the mark was cleared twice");
-    let next = run(h, &*b, &name, Ok(())).await?;
-    ensure!(matches!(next, Once::Done(())), "after it was cleared: {next:?}");
+    done(h, &*b, &name).await?;
     clear(&*a, &name).await?;
     nothing_left(h).await
 }
@@ -86,8 +93,7 @@ async fn a_mark_is_seen(h: &dyn Harness) -> Done {
 async fn a_mark_is_no_entry(h: &dyn Harness) -> Done {
     let (name, a, b) = (fresh("no-entry"), h.client().await?, h.client().await?);
     needs_marks(&*a)?;
-    let done = run(h, &*a, &name, Ok(())).await?;
-    ensure!(matches!(done, Once::Done(())), "the run came to {done:?}");
+    done(h, &*a, &name).await?;
     let named = soon("names", b.locks().names(&name)).await??;
     let queued = queue(&*b, &name).await?;
     ensure!(named.is_empty() && queued.is_empty(), "a mark is shown: {named:?}, {queued:?}");
@@ -109,8 +115,7 @@ async fn none_after_a_failure(h: &dyn Harness) -> Done {
     let expected = failed.as_ref().is_err_and(|failure| failure.to_string() == "failed");
     ensure!(expected, "work that failed came to {failed:?}");
     ensure!(!has_mark(&*a, &name).await?, "work that failed is marked as done");
-    let again = run(h, &*a, &name, Ok(())).await?;
-    ensure!(matches!(again, Once::Done(())), "the next run came to {again:?}");
+    done(h, &*a, &name).await?;
     clear(&*a, &name).await?;
     nothing_left(h).await
 }
@@ -179,8 +184,7 @@ async fn a_lost_answer_is_asked_for_again(h: &dyn Harness) -> Done {
     needs_marks(&*a)?;
     let before = fresh("before");
     // Once before: a server that must load a script first would not act without an answer.
-    let done = run(h, &*a, &before, Ok(())).await?;
-    ensure!(matches!(done, Once::Done(())), "the run came to {done:?}");
+    done(h, &*a, &before).await?;
     clear(&*b, &before).await?;
     let guard = hold(h, &*a, &name).await?;
     let token = guard.token();
@@ -195,5 +199,37 @@ async fn a_lost_answer_is_asked_for_again(h: &dyn Harness) -> Done {
     ensure!(seen.token == token, "the mark of token {token} has {}", seen.token);
     soon("release", guard.release()).await??;
     clear(&*b, &name).await?;
+    nothing_left(h).await
+}
+
+/// The mark is removed, and the answer does not arrive: the request that is sent again finds none.
+async fn a_clear_whose_answer_is_lost_says_that_there_was_a_mark(h: &dyn Harness) -> Done {
+    let (name, a, b) = (fresh("cleared"), h.client().await?, h.client().await?);
+    needs_marks(&*a)?;
+    done(h, &*a, &name).await?;
+    let (locks, marked) = (a.locks().clone(), name.clone());
+    let work = async move { locks.clear_mark(&marked).await };
+    let gone = until(|| async { Ok(!has_mark(&*b, &name).await?) });
+    let clearing = unanswered(&*a, work, gone).await?;
+    a.lose_replies().await?;
+    let cleared = promised("the answer", clearing).await??;
+    ensure!(matches!(cleared, Ok(true)), "the answer is {cleared:?}");
+    ensure!(!has_mark(&*b, &name).await?, "the mark was not cleared");
+    nothing_left(h).await
+}
+
+/// Of another name: no run may ever come for the first one again.
+async fn an_ended_mark_goes_with_the_next(h: &dyn Harness) -> Done {
+    let (first, next, a) = (fresh("ended"), fresh("next"), h.client().await?);
+    needs_marks(&*a)?;
+    let guard = hold(h, &*a, &first).await?;
+    soon("mark as done", guard.mark_done(Duration::from_secs(1))).await??;
+    soon("release", guard.release()).await??;
+    let ended = || async { Ok(!has_mark(&*a, &first).await?) };
+    promised("the end of the period", until(ended)).await??;
+    let guard = hold(h, &*a, &next).await?;
+    soon("mark as done", guard.mark_done(PERIOD)).await??;
+    soon("release", guard.release()).await??;
+    ensure!(clear(&*a, &next).await?, "there was no mark to clear");
     nothing_left(h).await
 }

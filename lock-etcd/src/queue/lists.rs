@@ -31,14 +31,14 @@ pub(crate) async fn run(watcher: Arc<Watcher>) {
     let work = watcher.names().work.clone();
     let mut lists = FuturesUnordered::new();
     loop {
-        let now = Clock::Boot.now();
         // The mutex and the runtime are free in between: many young holds may last.
         let mut wake = loop {
-            if let Some(next) = watcher.names().grow_up(now) {
+            if let Some(next) = watcher.names().grow_up(Clock::Boot.now()) {
                 break next;
             }
             coop::consume_budget().await;
         };
+        let now = Clock::Boot.now();
         while lists.len() < LISTS_AT_ONCE {
             let (todo, next) = watcher.names().next_list(now);
             let Some(todo) = todo else {

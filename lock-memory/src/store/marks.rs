@@ -47,6 +47,12 @@ impl MemoryStore {
         present.map(|(name, stored)| (name.clone(), stored.mark.clone())).collect()
     }
 
+    /// Returns the names of all marks, also of those whose period is over.
+    #[cfg(feature = "properties")]
+    pub(crate) fn marked(&self) -> Vec<LockName> {
+        lock(&self.0.state).marks.keys().cloned().collect()
+    }
+
     /// Returns whether there was a mark.
     pub(crate) fn clear_mark(&self, name: &LockName) -> bool {
         let present = self.mark(name).is_some();

@@ -1,6 +1,7 @@
 //! Start and end of a client.
 
 use std::{
+    collections::HashSet,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -87,9 +88,12 @@ impl Session {
     pub(crate) async fn close(self: &Arc<Self>) -> Result<()> {
         let deadline = Clock::Boot.now() + limits::CLOSE;
         let mut attempts = self.book().attempts.close();
-        // Waiters leave their queues from the head, where the server finds each at once. Then no
-        // lock is handed over to one that leaves.
-        attempts.sort_by_key(|attempt| !attempt.is_waiting());
+        // Waiters leave their queues from the head, where the server finds each at once. What they
+        // wait for follows, so that no lock is handed over to one that leaves. Each is asked once:
+        // it may be granted meanwhile.
+        let waiting = attempts.iter().filter(|attempt| attempt.is_waiting());
+        let waited: HashSet<_> = waiting.map(|attempt| attempt.key.clone()).collect();
+        attempts.sort_by_cached_key(|it| !it.is_waiting() && waited.contains(&it.key));
         let (asking, known): (Vec<_>, Vec<_>) =
             attempts.into_iter().partition(|attempt| attempt.is_asking());
         asking.iter().chain(&known).for_each(|attempt| attempt.closed());

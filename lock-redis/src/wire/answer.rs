@@ -23,7 +23,7 @@ pub(crate) struct Waits {
     pub(crate) fence: u64,
     /// Time until the obstacle ends unless it is renewed; `None` if never.
     pub(crate) pttl: Option<Duration>,
-    /// The place in the queue, if it is known; 1 is next. A renewal tells it on the first page.
+    /// The place in the queue, if it is known; 1 is next.
     pub(crate) place: Option<usize>,
     /// A mark that tells foreign holders apart; `None` if the holder is not foreign. A foreign
     /// release sends no push.
@@ -89,10 +89,9 @@ fn state_in(four: &[i64]) -> AttemptState {
         [3, token, ..] => AttemptState::Holds(token.unsigned_abs()),
         [0, ..] => AttemptState::Gone,
         [2, ..] => AttemptState::Failed,
-        [state @ ..=1, fence, pttl, place] => {
+        [state @ ..=1, fence, pttl, first] => {
             let mark = if state < 0 { -state } else { 0 };
-            let place = usize::try_from(place).ok().filter(|place| *place > 0);
-            AttemptState::Waits(waits(fence, pttl, place, mark))
+            AttemptState::Waits(waits(fence, pttl, (first == 1).then_some(1), mark))
         }
         _ => AttemptState::Gone,
     }

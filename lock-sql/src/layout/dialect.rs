@@ -97,7 +97,7 @@ impl Dialect {
         }
     }
 
-    /// The time of day, for people, in microseconds since 1970.
+    /// The time of day, for people and for the ends of marks, in microseconds since 1970.
     pub(crate) fn wall(self) -> String {
         match self {
             Self::Sqlite => lock_core::wall_clock()

@@ -1,5 +1,5 @@
-//! Which waiter is next: looks at the queues of waiting attempts, with one query for all that are
-//! due.
+//! Which waiter is next: looks at the queues of waiting attempts, with one query for up to 500 that
+//! are due.
 //!
 //! SQL reads a queue in its order (`ORDER BY name, token`, in `wire/script/read.rs`), up to this
 //! client's first waiters, and [`lock_core::queue`] decides. Where clients are pushed,
@@ -96,9 +96,13 @@ impl Session {
                 let head = book.head(name, &queue[..holders]);
                 next_look(self.paced_as(), at - holders + 1, blocked_for(queue, at), head)
             }
-            // Others of this client may wait behind it. They are rung when it leaves.
-            None if excludes => next_look(self.paced_as(), 1, Duration::MAX, None),
-            None => Look { at: Clock::Boot.now(), why: Why::Pace, ..*look },
+            // Others of this client may wait behind it. They are rung when it leaves, and nobody
+            // rings when it expires.
+            None if excludes => next_look(self.paced_as(), 1, blocked_for(queue, holders), None),
+            None => {
+                let most = look.most.saturating_mul(2);
+                Look { at: Clock::Boot.now(), why: Why::Pace, most, ..*look }
+            }
         };
         book.look_again(name, Look { seen: waits.and(seen), ..look });
     }
@@ -111,6 +115,7 @@ impl Session {
         }
         let pause = lock(&self.look_pauses).take();
         let (at, mut book) = (Clock::Boot.now() + jitter(pause), self.book());
+        book.paused = at;
         for Looked { name, look, .. } in queues {
             book.look_again(name, Look { at, ..*look });
         }

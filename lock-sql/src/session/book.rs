@@ -25,6 +25,8 @@ pub(crate) struct Book {
     queues: BTreeMap<LockName, Queue>,
     /// When to look at each of them.
     due: BTreeSet<(Instant, LockName)>,
+    /// When a look may be made again, after one that failed.
+    pub(crate) paused: Instant,
     /// Number of changes that were reported.
     pub(crate) rings: u64,
     /// When another server had taken over, as of the last check of all that the client holds.
@@ -55,7 +57,7 @@ pub(crate) struct Looked {
 impl Book {
     pub(crate) fn forget(&mut self, attempt: &Attempt) {
         self.attempts.forget(attempt);
-        if let Some(token) = attempt.waiting_token()
+        if let Some(token) = attempt.queued_token()
             && let Some(queue) = self.queues.get_mut(&attempt.name)
         {
             queue.waiting.remove(&(token, attempt.id));
@@ -143,7 +145,7 @@ impl Book {
     }
 
     pub(crate) fn next_look(&self) -> Instant {
-        self.due.first().map_or(Instant::NEVER, |(at, _)| *at)
+        self.due.first().map_or(Instant::NEVER, |(at, _)| self.paused.max(*at))
     }
 
     /// Returns queues to look at now, with the attempts that wait first in them: as many as one
@@ -158,8 +160,8 @@ impl Book {
             while waiting.first_key_value().is_some_and(|(_, first)| !first.is_waiting()) {
                 waiting.pop_first();
             }
-            let beside = waiting.values().take(MOST).take_while(|it| it.kind != Kind::Exclusive);
-            let count = beside.count() + 1;
+            let first = waiting.values().take(look.most);
+            let count = first.take_while(|it| it.kind != Kind::Exclusive).count() + 1;
             let first = || waiting.iter().take(count);
             let Some(((last, _), _)) = first().next_back() else {
                 self.queues.remove(&name);

@@ -18,7 +18,7 @@ pub async fn settled(server: &Database, locks: &Locks) {
     let guard = lock.acquire().await.unwrap();
     if let Database::Postgres(_) = server {
         let asked = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'distlock' \
-                     AND state = 'idle' AND query ~ 'SELECT name, .* WHERE attempt IN'";
+                     AND state = 'idle' AND query ~ 'EXECUTE distlock_' AND query !~ 'INSERT'";
         eventually("it has asked", async || server.sql(asked).await.trim() != "0").await;
     }
     guard.release().await.unwrap();

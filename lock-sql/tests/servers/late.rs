@@ -2,7 +2,7 @@
 
 use std::{
     env,
-    io::{BufRead, BufReader, Write},
+    io::BufReader,
     process::{Child, ChildStdout, Command, Stdio},
     time::Duration,
 };
@@ -14,7 +14,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
     servers::{Database, eventually, locks, on_both},
-    support::program::Program,
+    support::{
+        program::Program,
+        said::{self, say, until_told},
+    },
 };
 
 on_both!(no_stopped_holder_commits_late);
@@ -51,7 +54,7 @@ impl Holders {
 
     /// Lets the process go on to its next word.
     fn go(&mut self) {
-        writeln!(self.process.stdin.as_mut().unwrap(), "go").unwrap();
+        said::go(self.process.stdin.as_mut().unwrap());
     }
 
     fn signal(&self, signal: Signal) {
@@ -60,14 +63,7 @@ impl Holders {
     }
 
     fn says(&mut self) -> String {
-        let mut line = String::new();
-        loop {
-            line.clear();
-            assert!(self.lines.read_line(&mut line).unwrap() > 0, "the process said no more");
-            if let Some((_, said)) = line.trim_end().split_once("said ") {
-                return said.to_owned();
-            }
-        }
+        said::says(&mut self.lines)
     }
 
     /// Lets a round begin, and stops the process when all transactions are open.
@@ -107,16 +103,6 @@ async fn hold() {
         let [soon, late] = round(&locks, &program, plainly).await;
         say(format_args!("{soon} {late}"));
     }
-}
-
-fn say(what: std::fmt::Arguments<'_>) {
-    println!("said {what}");
-    std::io::stdout().flush().unwrap();
-}
-
-/// Returns whether there was an order: at the end there is none.
-fn until_told() -> bool {
-    std::io::stdin().read_line(&mut String::new()).unwrap() > 0
 }
 
 /// The process is stopped when all transactions are open. Returns the numbers of commits.

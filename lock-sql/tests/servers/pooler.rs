@@ -139,7 +139,10 @@ async fn another_database_behind_it_ends_all_locks_at_once() {
             // Sessions that clients have stay where they are.
             pooler.restart().await.unwrap();
         }
-        eventually("the one that asks is lost", async || asks.renew().await.is_err()).await;
+        eventually("the one that asks is lost", async || {
+            asks.renew().await.is_err_and(|error| error.is_lost())
+        })
+        .await;
         let lost = bounded("the other one is lost, too", SOON, silent.lost()).await;
         assert_eq!(lost, LossReason::Failover);
         let again = hold("asks").await;

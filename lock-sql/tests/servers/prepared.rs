@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use lock_core::Locks;
 use lock_lab::PgBouncer;
-use lock_sql::Dialect;
+use lock_sql::{
+    Dialect,
+    client::{AssertSqlSafe, Connection, PgConnection, raw_sql},
+};
 
 use crate::{
     servers::{Database, locks},
-    support::contend::acquire,
+    support::{contend::acquire, eventually},
 };
 
 const TIMES: u64 = 40;
@@ -118,4 +121,36 @@ async fn a_column_of_another_type_costs_no_lock() {
     held.release().await.unwrap();
     pair(&locks, "a").await;
     assert_eq!(server.entries().await, 0);
+}
+
+/// To a statement that has looked before it waited, a table that was rewritten meanwhile is empty.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_that_is_rewritten_costs_no_lock_and_no_token() {
+    let server = Database::start(Dialect::Postgres).await;
+    let locks = locks(&server.url()).await;
+    let mut last = acquire(&locks, "a").await;
+    for table in ["slots", "entries"] {
+        last.renew().await.unwrap();
+        let token = last.token();
+        last.release().await.unwrap();
+        let held = acquire(&locks, "b").await;
+        held.renew().await.unwrap();
+        let mut other = PgConnection::connect(&server.url()).await.unwrap();
+        let rewrite = format!("BEGIN; ALTER TABLE distlock_v1_{table} SET UNLOGGED");
+        raw_sql(AssertSqlSafe(rewrite)).execute(&mut other).await.unwrap();
+        let again = tokio::spawn(locks.lock("a").unwrap().acquire());
+        let renewed = tokio::spawn(async move {
+            held.renew().await.unwrap();
+            held
+        });
+        let waiting = "SELECT count(*) FROM pg_stat_activity \
+                       WHERE application_name = 'distlock' AND wait_event_type = 'Lock'";
+        eventually("both wait", async || server.sql(waiting).await.trim() == "2").await;
+        raw_sql("COMMIT").execute(&mut other).await.unwrap();
+        last = again.await.unwrap().unwrap();
+        assert!(last.token() > token, "{table}: {} after {token}", last.token());
+        renewed.await.unwrap().release().await.unwrap();
+        other.close().await.unwrap();
+    }
+    last.release().await.unwrap();
 }

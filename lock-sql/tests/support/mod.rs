@@ -8,6 +8,7 @@ pub mod floor;
 pub mod grants;
 #[cfg(all(feature = "mysql", feature = "postgres"))]
 pub mod program;
+pub mod said;
 pub mod sizes;
 mod turn;
 pub mod vain;

@@ -28,7 +28,7 @@ impl Acquire {
     /// it shows the node.
     ///
     /// Behind an exclusive attempt of this session there is no list, unless other entries may be
-    /// between the two.
+    /// between the two: then it follows.
     pub(crate) async fn enter(&self, ahead: &mut Ahead) -> Result<(&Node, bool)> {
         let (session, (stem, note)) = (&self.session, self.wanted());
         let options = CreateMode::EphemeralSequential.with_acls(session.config.access.acls());
@@ -38,9 +38,6 @@ impl Acquire {
         let (created, last) = (exchange.create(&stem, &note, &options), self.last());
         let list = last.is_none().then(|| exchange.list(&self.directory));
         let (created, listed) = tokio::join!(created, OptionFuture::from(list));
-        drop(exchange);
-        // Without a list the directory counts as missing, if its absence made the creation fail.
-        let listed = listed.unwrap_or(Err(ZkError::NoNode));
         let (node, children) = match created {
             Ok((stat, sequence)) => {
                 let node = self.node_of(format!("{stem}{sequence}"), &stat)?;
@@ -48,13 +45,25 @@ impl Acquire {
                 // By now it may be another one, whose creation was answered just before.
                 let others = last.map(|last| [Some(last), self.last()]);
                 let is_right_before = |other: &Arc<Attempt>| other.is_right_before(&node);
-                if let Some(before) = others.into_iter().flatten().flatten().find(is_right_before) {
+                let before = others.into_iter().flatten().flatten().find(is_right_before);
+                let node = self.created(node);
+                if let Some(before) = before {
                     see_only(ahead, &before);
-                    return Ok((self.created(node), true));
+                    return Ok((node, true));
                 }
-                self.entered(node, listed).await?
+                // In the same slot, so that it does not wait behind all that came since.
+                let listed = match listed {
+                    Some(listed) => listed,
+                    None => exchange.list(&self.directory).await,
+                };
+                drop(exchange);
+                self.with_list(node, listed).await?
             }
             Err(source) => {
+                drop(exchange);
+                // Without a list the directory counts as missing, if its absence made the creation
+                // fail.
+                let listed = listed.unwrap_or(Err(ZkError::NoNode));
                 let failed = Err(MultiWriteError::OperationFailed { index: 0, source });
                 let flight = (failed, vec![listed]);
                 // Boxed, since it is rare, and this future would have room for it.
@@ -66,11 +75,12 @@ impl Acquire {
     }
 
     /// Returns the attempt of this session that is probably right before this one, if it may be the
-    /// only one to know.
+    /// only one to know. Behind the first entry of a directory none is known to be right behind.
     fn last(&self) -> Option<Arc<Attempt>> {
         let request = &self.attempt.request;
         let may = request.kind == Kind::Exclusive && request.wait != Wait::Try;
-        may.then(|| self.session.last(&request.name)).flatten()
+        let last = may.then(|| self.session.last(&request.name)).flatten();
+        last.filter(|last| last.node().is_some_and(|node| node.sequence > 0))
     }
 
     /// Finds the node that an unanswered creation may have left. Should there be two, the later one
@@ -135,13 +145,13 @@ impl Acquire {
         node
     }
 
-    /// Records the node, and lists the queue if the list of the same flight does not show the node.
-    async fn entered(
+    /// Returns the node with the list of the same flight, or with a new one if that does not show
+    /// the node.
+    async fn with_list<'n>(
         &self,
-        node: Node,
+        node: &'n Node,
         listed: Answer<Vec<String>>,
-    ) -> Result<(&Node, Vec<String>)> {
-        let node = self.created(node);
+    ) -> Result<(&'n Node, Vec<String>)> {
         match listed {
             Ok(children) if children.iter().any(|c| c == node.name()) => Ok((node, children)),
             _ => Ok((node, self.session.list(&self.directory, self.lane()).await?)),
@@ -180,8 +190,10 @@ pub(crate) async fn enter_all<'a>(
                 nodes
             }
         };
-        let entered = all.iter().zip(nodes).zip(lists);
-        let entered = entered.map(|((acquire, node), list)| acquire.entered(node, list));
+        let entered = all.iter().zip(nodes).zip(lists).map(|((acquire, node), list)| {
+            let node = acquire.created(node);
+            acquire.with_list(node, list)
+        });
         return try_join_all(entered).await;
     }
 }

@@ -3,10 +3,17 @@
 //! The mark has a node of its own, outside of the queue's directory, which servers delete when it
 //! is empty. One transaction finds the grant's node and writes the mark.
 
+use std::time::Duration;
+
 use lock_core::{Clock, FencingToken, Instant, LockName, Result, keep::marks};
 use zookeeper_client::{CreateMode, CreateOptions, Error as ZkError, MultiWriteError};
 
 use crate::{layout::path, session::Session, wire::requests::Exchange};
+
+/// How many marks whose period is over are removed at once.
+const AT_ONCE: usize = 50;
+/// The longest time that removing them delays the answer.
+const CLEANUP: Duration = Duration::from_secs(1);
 
 impl Session {
     /// Writes the mark of work whose period ends then, if this node of its grant is there. Returns
@@ -47,14 +54,16 @@ impl Session {
                 Err(error) => self.again(op, error.into()).await?,
             }
         }
-        // This mark stands all the same. The next one tries again.
-        drop(self.remove_ended_marks().await);
+        // This mark stands all the same. The next one tries again. Not in a task of its own: the
+        // process may end after its mark, as each one that cron starts.
+        drop(Clock::Boot.timeout(CLEANUP, self.remove_ended_marks()).await);
         Ok(true)
     }
 
     async fn remove_ended_marks(&self) -> Result<()> {
         let marks = self.all_marks().await?;
-        for (name, dated) in marks.into_iter().filter(|(_, dated)| dated.has_ended) {
+        let ended = marks.into_iter().filter(|(_, dated)| dated.has_ended);
+        for (name, dated) in ended.take(AT_ONCE) {
             let path = path::mark(&self.config.prefix, &name);
             let exchange = self.begin()?;
             let mut multi = exchange.transaction();

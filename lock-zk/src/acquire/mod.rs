@@ -6,8 +6,9 @@
 //! line_up    a try looks first, and is refused where it would have to wait
 //!            enter; wait for what `duty` says, and list again after Look; at Hold: hold
 //!
-//! enter      create the node and list the directory, in one flight; no list behind `last`, the
-//!            newest exclusive attempt of this session, if the node is right behind that one's
+//! enter      create the node and list the directory, in one flight; behind `last`, the newest
+//!            exclusive attempt of this session, no list if the node is certainly right behind
+//!            that one's, else the list follows
 //!              no directory           enter_all makes it and the node with one transaction
 //!              no answer              find: list behind a sync, which overtakes no earlier create
 //!                the node is there      it is the attempt's
@@ -146,7 +147,7 @@ impl Acquire {
             _ => Ahead::new(self.attempt.request.kind),
         };
         let (node, mut is_there) = self.enter(&mut ahead).await?;
-        let mut waited = false;
+        let (mut waited, mut told) = (false, false);
         loop {
             if !is_there {
                 return Err(vanished());
@@ -163,9 +164,12 @@ impl Acquire {
                     self.tell_admission(waited || ahead.is_followed());
                     return Ok(lease);
                 }
-                if !std::mem::replace(&mut waited, true) {
-                    self.caller.queued(&self.attempt.request.name, ahead.place());
+                let place = ahead.place();
+                if !waited || (!told && place.is_some()) {
+                    self.caller.queued(&self.attempt.request.name, place);
+                    told = place.is_some();
                 }
+                waited = true;
                 if let Next::Look = self.wait(&mut ahead, duty).await? {
                     break;
                 }

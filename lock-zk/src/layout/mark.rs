@@ -3,7 +3,7 @@
 //! Its period is counted by the servers' clock: it begins with the last write of the node. Its
 //! length is that between the times in the text, which are those of the client that wrote it.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use lock_core::{Mark, keep::marks};
 use zookeeper_client::Stat;
@@ -27,11 +27,13 @@ pub(crate) fn read(text: &[u8], stat: &Stat, now: i64) -> Option<Dated> {
 }
 
 fn time(millis: i64) -> Option<SystemTime> {
-    UNIX_EPOCH.checked_add(Duration::from_millis(u64::try_from(millis).ok()?))
+    marks::time(u64::try_from(millis).ok()?)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     /// The clock of the client that wrote it does not count.

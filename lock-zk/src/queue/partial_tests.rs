@@ -179,12 +179,9 @@ impl World {
         };
         let is_own = other.own.is_some();
         ahead.learn(&followed, news);
-        let goes_on = match ahead.duty() {
-            Duty::Hold => news == News::Passed || self.entries[i].is_stored,
-            _ => is_own,
-        };
+        let next = ahead.next_after(news, is_own, || self.entries[i].is_stored);
         self.entries[i].own = Some((Stage::Waits, ahead));
-        if !goes_on {
+        if next == Next::Look {
             self.list(i);
         }
         true

@@ -42,6 +42,7 @@ pub(crate) enum Duty {
 }
 
 /// The next step of a waiter.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Next {
     /// Judge again by what it knows.
     Judge,
@@ -138,10 +139,23 @@ impl Ahead {
         }
     }
 
-    /// Whether the end of the entry at this index would admit the own one.
-    pub(crate) fn admits_after(&self, index: usize) -> bool {
-        let rest = [&self.kinds[..index], &self.kinds[index + 1..]].concat();
-        judge(&rest, self.mine) == Verdict::Admitted
+    /// The next step after this news of an entry, which the view has taken in. Whether the entry is
+    /// of this client, and whether the own node is certainly there.
+    pub(crate) fn next_after(
+        &self,
+        news: News,
+        is_own: bool,
+        is_there: impl FnOnce() -> bool,
+    ) -> Next {
+        let goes_on = match self.duty() {
+            // If this client itself has passed the lock on, nothing suggests that nodes are being
+            // removed. Otherwise the own node may have been removed just before, and the task that
+            // hears of that may not have run yet.
+            Duty::Hold => (is_own && news != News::Gone) || is_there(),
+            // The view may be old; to walk back through it in memory costs nothing.
+            _ => is_own || matches!(news, News::Became(_)),
+        };
+        if goes_on { Next::Judge } else { Next::Look }
     }
 
     /// Takes in the news of an entry. One that has ended is removed, and with it all entries that

@@ -50,8 +50,7 @@ impl Acquire {
     ///
     /// If the rest of the view then admits the own entry, that is the grant: lower sequences never
     /// appear later, and the news came over a live session. The own node must be there, too: behind
-    /// another client's entry it is watched, or looked for. Where that entry's end does not admit the
-    /// own one, a list follows it, which shows the own node.
+    /// another client's entry it is watched, or looked for.
     async fn follow(
         &self,
         ahead: &mut Ahead,
@@ -64,7 +63,7 @@ impl Acquire {
         }
         let path = format!("{}/{name}", self.directory);
         let local = self.session.own_attempt(&name);
-        if local.is_none() && ahead.admits_after(index) {
+        if local.is_none() {
             self.session.unwatched.hurry(&self.attempt);
         }
         let news = async {
@@ -79,16 +78,8 @@ impl Acquire {
         };
         let Some(news) = news else { return Ok(Next::Look) };
         ahead.learn(&name, news);
-        let is_own = local.is_some();
-        let goes_on = match ahead.duty() {
-            // If this client itself has passed the lock on, nothing suggests that nodes are being
-            // removed. Otherwise the own node may have been removed just before, and the task that
-            // hears of that may not have run yet.
-            Duty::Hold => (is_own && news != News::Gone) || self.attempt.is_known_to_be_there(),
-            // The view may be old; to walk back through it in memory costs nothing.
-            _ => is_own || matches!(news, News::Became(_)),
-        };
-        Ok(if goes_on { Next::Judge } else { Next::Look })
+        let is_there = || self.attempt.is_known_to_be_there();
+        Ok(ahead.next_after(news, local.is_some(), is_there))
     }
 
     /// Looks once per TTL: a lost wake-up must not stop a waiter for ever. Returns when there is

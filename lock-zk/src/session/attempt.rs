@@ -79,7 +79,8 @@ impl Node {
     ///
     /// Their numbers say so, unless the directory was deleted meanwhile and made anew: then the
     /// numbers began again. To come as far again takes a transaction for each entry, and the tokens,
-    /// which count all transactions, show that there were not so many.
+    /// which count all transactions, show that there were not so many. A foreign transaction that
+    /// makes many entries of one directory breaks this; distlock makes one entry of each.
     pub(crate) fn is_right_behind(&self, other: &Self) -> bool {
         let transactions = self.token.value().checked_sub(other.token.value());
         let made_before = u64::try_from(other.sequence).ok();

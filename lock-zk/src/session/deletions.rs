@@ -3,9 +3,9 @@
 //! A watch costs a request, and most locks are held for a moment only. So a node is watched once it
 //! is [100 ms](super::unwatched) old, whether its attempt waits or holds. An uncontended acquire
 //! and release stay at three requests, and a deletion is noticed within about that time. A waiter
-//! that the end of another client's entry would admit is watched at once: it would be admitted even
-//! if its own node were gone. Where there is no room for a watch, one look per second finds all
-//! nodes that are gone.
+//! behind another client's entry is watched at once: the end of that entry would admit it, even if
+//! its own node were gone. Where there is no room for a watch, one look per second finds all nodes
+//! that are gone.
 
 use std::{
     collections::HashSet,

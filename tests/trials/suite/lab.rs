@@ -120,8 +120,9 @@ pub async fn etcd() -> Result<Box<dyn Harness>, Failure> {
             Box::pin(async move {
                 let keys = etcd.keys().await?;
                 let keys = keys.iter().map(|key| String::from_utf8_lossy(key).into_owned());
-                // The key of a session ends with the session.
-                Ok(keys.filter(|key| !key.starts_with('#')).collect())
+                // The key of a session ends with the session. A mark does not.
+                let kept = |key: &String| key.starts_with('#') && !key.starts_with("#done");
+                Ok(keys.filter(|key| !kept(key)).collect())
             })
         },
     }))
@@ -179,10 +180,13 @@ fn delete_rows(name: &LockName, literal: impl Fn(&str) -> String) -> String {
     format!("DELETE FROM distlock_v1_entries WHERE name = {name};")
 }
 
-/// Names that are not dead. Dead ones are ignored: the next client removes them.
+/// Names that are not dead, and marks. Dead names are ignored: the next client removes them.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 fn live_names(now: &str) -> String {
-    format!("SELECT name FROM distlock_v1_entries WHERE expires > {now};")
+    format!(
+        "SELECT name FROM distlock_v1_entries WHERE expires > {now} \
+         UNION ALL SELECT name FROM distlock_v1_marks;"
+    )
 }
 
 /// A login that may do what the page names, and no more.

@@ -56,10 +56,15 @@ impl Lock {
         self.client.after_loss(&valid).await;
         valid.map_err(|lost| self.client.of_newcomer(lost))?;
         // Only once the caller has it: a grant for a caller that has left is given back at once.
+        self.keep_at_least(&guard);
+        Ok(guard)
+    }
+
+    /// Sets the minimum hold time of a grant, if there is one.
+    pub(crate) fn keep_at_least(&self, guard: &LockGuard) {
         if !self.at_least.is_zero() {
             guard.at_least(guard.granted() + self.at_least);
         }
-        Ok(guard)
     }
 
     /// Not `async`: so the work is compiled in this crate alone.

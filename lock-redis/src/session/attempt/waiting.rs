@@ -10,13 +10,10 @@ use crate::wire::answer::Waits;
 /// The head asks a foreign holder's key again after this long, then less and less often.
 pub(super) const FIRST_ASK: Duration = Duration::from_millis(50);
 pub(super) const LONGEST_ASK: Duration = Duration::from_secs(1);
-/// Delay after the expiry of the holder's key until the head asks, and the others of the first
-/// page: the head goes first. All others wait for their renewals. Otherwise a crowd behind a holder
-/// with a short TTL would ask once per TTL of the holder.
+/// Delay after the expiry of the holder's key until the head asks, and the others: the head goes
+/// first.
 const HEAD_SLACK: Duration = Duration::from_millis(2);
 const OTHERS_SLACK: Duration = Duration::from_millis(400);
-/// How many waiters are on the first page, as in `round.lua`.
-pub(super) const PAGE: usize = 32;
 
 impl Attempt {
     /// Whether its first request is not answered yet.
@@ -79,8 +76,7 @@ impl Attempt {
     pub(super) fn next_ask(&self, answer: Waits, polls: Polls) -> (Option<Duration>, Polls) {
         let head = answer.place == Some(1);
         let slack = if head { HEAD_SLACK } else { jitter(OTHERS_SLACK) };
-        let is_near = answer.place.is_some_and(|place| place <= PAGE);
-        let expiry = answer.pttl.filter(|_| is_near).map(|pttl| pttl + slack);
+        let expiry = answer.pttl.map(|pttl| pttl + slack);
         let holder = answer.foreign.filter(|_| head);
         // A new foreign holder may release as soon as the first one: the pause starts anew.
         let count = if holder == polls.holder { polls.count } else { 0 };

@@ -5,8 +5,7 @@
 -- updates: a late round must not revive an attempt that was cancelled. Returns 1 (renewed) or 0
 -- (gone) per attempt that holds alone, four numbers per other one: 0 (gone), 1 (waits), 2 (the
 -- script failed for its name, and not for all), 3 (holds), or less than 0 (waits for a foreign
--- holder, with this mark); fence or token; ms until the obstacle may be gone; its place among the
--- living, or 0 if it is not on the first page of the queue.
+-- holder, with this mark); fence or token; ms until the obstacle may be gone; 1 if it is the first.
 local held, answer = tonumber(ARGV[1]), {}
 for i = 1, held do
   local mine = redis.pcall('GET', KEYS[i]) == ARGV[2 * i]
@@ -19,20 +18,19 @@ end
 
 local PAGE = 32
 
--- Removes dead attempts from one page of a queue. Returns the places of the living ones on it, and
--- whether one before them was removed.
+-- Removes dead attempts from one page of a queue. Returns the first living one, and whether one
+-- before it was removed.
 local function bury(base, page)
   local queue, waiting = base .. 'queue', base .. 'waiting'
   local attempts = redis.call('LRANGE', queue, page * PAGE, page * PAGE + PAGE - 1)
   if #attempts < 2 then
     -- None, or only the attempt that asks.
-    return {[attempts[1] or ''] = 1}
+    return attempts[1]
   end
-  local ranks, alive, dead, places = {}, 0, {}, {}
+  local first, dead, places = nil, {}, {}
   for i, record in ipairs(redis.call('HMGET', waiting, unpack(attempts))) do
     if record and alive_until(record) > now then
-      alive = alive + 1
-      ranks[attempts[i]] = alive
+      first = first or attempts[i]
     else
       table.insert(dead, attempts[i])
       table.insert(places, page * PAGE + i - 1)
@@ -45,7 +43,7 @@ local function bury(base, page)
     end
     redis.call('LREM', queue, 0, '')
   end
-  return ranks, places[1] == page * PAGE
+  return first, places[1] == page * PAGE
 end
 
 -- Makes the queue anew, after it was evicted or deleted: all that wait, in the order of their
@@ -72,13 +70,12 @@ local function lacks_places(base)
   return records > places and records > places + redis.call('HEXISTS', base .. 'waiting', 'holder')
 end
 
-local first_page = {}
+local firsts = {}
 
--- Returns an attempt's place among the living, or 0 if it is not on the first page of its queue. A
--- living waiter asks, so the queue is kept. Dead attempts are removed from the first page and from
--- one other page, each round from the next one.
-local function place_of(lock, base, attempt, round, value, group)
-  if not first_page[base] then
+-- Returns the first in line of a queue. A living waiter asks, so the queue is kept. Dead attempts
+-- are removed from the first page and from one other page, each round from the next one.
+local function first_in_line(lock, base, attempt, round, value, group)
+  if firsts[base] == nil then
     if lacks_places(base) then
       requeue(base)
     end
@@ -87,13 +84,13 @@ local function place_of(lock, base, attempt, round, value, group)
     if pages > 1 then
       bury(base, round % (pages - 1) + 1)
     end
-    local ranks, is_new = bury(base, 0)
-    if is_new and ranks[attempt] ~= 1 then
+    local first, is_new = bury(base, 0)
+    if is_new and first ~= attempt then
       tell_first(lock, base, value, group)
     end
-    first_page[base] = ranks
+    firsts[base] = first or false
   end
-  return first_page[base][attempt] or 0
+  return firsts[base]
 end
 
 local function look(lock, base, attempt, ttl, least, round)
@@ -128,27 +125,27 @@ local function look(lock, base, attempt, ttl, least, round)
     if dequeue(base, attempt) then
       tell_first(lock, base, value, group)
     end
-    first_page[base] = nil
+    firsts[base] = nil
     return 0, 0, 0, 0
   end
   -- First, because it works without memory; once a script has written, its other writes do too.
-  local place = place_of(lock, base, attempt, round, value, group)
+  local first = first_in_line(lock, base, attempt, round, value, group) == attempt
   local mark = foreign_mark(value, group)
   redis.call('HSET', base .. 'waiting', attempt, digits(now + ttl * 1000) .. string.sub(record, 17))
   return mark > 0 and -mark or 1, last_token(base),
-    blocked_for(lock, base, attempt, value, group), place
+    blocked_for(lock, base, attempt, value, group), first and 1 or 0
 end
 
 local others, failed, why = (#KEYS - 1 - held) / 2, 0, nil
 for i = 1, others do
   local key, argument, at = held + 2 * i - 1, 2 * held + 4 * i - 2, held + 4 * i - 3
-  local well, state, fence, pttl, place = pcall(look, KEYS[key], string.sub(KEYS[key + 1], 1, -6),
+  local well, state, fence, pttl, first = pcall(look, KEYS[key], string.sub(KEYS[key + 1], 1, -6),
     ARGV[argument], ARGV[argument + 1], ARGV[argument + 2], ARGV[argument + 3])
   if not well then
     failed, why = failed + 1, state
-    state, fence, pttl, place = 2, 0, 0, 0
+    state, fence, pttl, first = 2, 0, 0, 0
   end
-  answer[at], answer[at + 1], answer[at + 2], answer[at + 3] = state, fence, pttl, place
+  answer[at], answer[at + 1], answer[at + 2], answer[at + 3] = state, fence, pttl, first
 end
 if held == 0 and failed == others then
   error(why)

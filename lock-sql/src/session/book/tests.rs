@@ -45,6 +45,7 @@ fn a_look_is_about_the_first_waiters_up_to_an_exclusive_one() {
     assert_eq!(look(&mut book), [7]);
     book.forget(&attempts[0]);
     assert_eq!(look(&mut book), [9]);
+    attempts[3].gone();
     attempts.iter().for_each(|attempt| book.forget(attempt));
     assert!(!book.ring(&name("orders")) && book.next_look() == Instant::NEVER);
 }
@@ -64,4 +65,16 @@ fn a_ring_looks_at_one_queue_and_a_crowd_of_queues_is_looked_at_in_parts() {
     let later = now + TTL;
     let parts = [(); 4].map(|()| book.start_looks(later).len());
     assert_eq!(parts, [MOST, MOST, 1, 0]);
+}
+
+#[test]
+fn no_queue_is_looked_at_in_a_pause() {
+    let mut book = Book::default();
+    waits(&mut book, "orders", Kind::Exclusive, 1);
+    let (now, end) = (Clock::Boot.now(), Clock::Boot.now() + TTL);
+    book.paused = end;
+    book.ring(&name("orders"));
+    assert!(book.start_looks(now).is_empty());
+    assert_eq!(book.next_look(), end);
+    assert_eq!(book.start_looks(end).len(), 1);
 }

@@ -168,7 +168,7 @@ impl Link for PgConnection {
 
 fn is_stale(why: &sqlx::Error) -> bool {
     let code = why.as_database_error().and_then(|refused| refused.code());
-    matches!(code.as_deref(), Some("26000" | "0A000"))
+    matches!(code.as_deref(), Some("26000" | "42P05" | "0A000"))
 }
 
 async fn send(connection: &mut PgConnection, message: String) -> Fetched {

@@ -2,7 +2,8 @@
 //!
 //! A message stays one transaction: `PREPARE`, `EXECUTE` and `DEALLOCATE` end none. Each `EXECUTE`
 //! sees what was committed when it began, as the statement itself would: also what was committed
-//! while the statement before it waited for a lock.
+//! while the statement before it waited for a lock. But it looks before it waits for its tables: to
+//! it, a table that an `ALTER TABLE` has rewritten meanwhile is empty. So the tables come first.
 
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 
@@ -11,6 +12,9 @@ use crate::wire::{
     values::{MOST, split},
 };
 
+/// Locks as an `UPDATE` does, and asks for no other right.
+const TABLES: &str = "LOCK TABLE distlock_v1_slots, distlock_v1_entries IN ROW EXCLUSIVE MODE; ";
+
 /// The message that executes a script, and prepares what is not in `plans`. It fails as a whole if
 /// the session has forgotten a statement.
 ///
@@ -18,6 +22,7 @@ use crate::wire::{
 pub(super) fn message(script: &str, plans: &mut Plans) -> String {
     // After an error, the session may have some statements of the message.
     let mut message = String::from(if plans.is_empty() { "DEALLOCATE ALL; " } else { "" });
+    let mut tables = Some(TABLES);
     // No value and no constant has a semicolon.
     for statement in script.split(';').map(str::trim).filter(|text| !text.is_empty()) {
         let (text, values) = parameters(statement);
@@ -29,6 +34,7 @@ pub(super) fn message(script: &str, plans: &mut Plans) -> String {
         if plans.insert(name) {
             message.push_str(&format!("PREPARE distlock_{name:x} AS {text}; "));
         }
+        message.push_str(tables.take().unwrap_or_default());
         message.push_str(&format!("EXECUTE distlock_{name:x} ({}); ", values.join(", ")));
     }
     message
@@ -89,7 +95,7 @@ mod tests {
                  WHERE s = ANY ($2::bigint[]) AND i <> ALL ($3::bytea[]) AND k IN ($4::bytea); "
             );
             let each = format!(
-                "EXECUTE {name} ({n}, ARRAY[{n}, 7], ARRAY[{a}, {nothing}], {b}); \
+                "{TABLES}EXECUTE {name} ({n}, ARRAY[{n}, 7], ARRAY[{a}, {nothing}], {b}); \
                  SELECT 'a' LIMIT 3; "
             );
             assert_eq!(message, if n == 0 { first + &each } else { each });

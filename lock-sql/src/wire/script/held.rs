@@ -32,7 +32,7 @@ impl Script {
             // cannot lock: that is an error.
             Dialect::Postgres => format!(
                 "SELECT 1 FROM distlock_v1_entries {grant} AND ({alive} OR \
-                 current_setting('transaction_isolation') <> 'read committed') FOR KEY SHARE"
+                 current_setting('transaction_isolation') NOT LIKE 'read %') FOR KEY SHARE"
             ),
         }
     }

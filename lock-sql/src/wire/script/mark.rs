@@ -9,8 +9,8 @@ use super::Script;
 
 impl Script {
     /// Writes the mark of a living entry in the place of an earlier one, removes marks whose period
-    /// is over, and returns the entry if it is alive. The entry is locked first, so that no other
-    /// transaction removes it before this one has ended.
+    /// is over, and returns the entry if it is alive and its mark is there. The entry is locked
+    /// first, so that no other transaction removes it before this one has ended.
     pub(crate) fn mark(
         self,
         name: &LockName,
@@ -29,7 +29,13 @@ impl Script {
              INSERT INTO distlock_v1_marks (name, token, host, done, ends) \
              SELECT {name}, token, {host}, {wall}, {wall} + {left} FROM distlock_v1_entries {own}; "
         );
-        self.kept(&self.0.transaction(&(statements + &self.find([attempt]))))
+        // On PostgreSQL, a renewal may bring an entry back to life that was over for the statements
+        // before.
+        let marked = format!(
+            "{own} AND EXISTS \
+             (SELECT 1 FROM distlock_v1_marks WHERE name = {name} AND token = {token})"
+        );
+        self.kept(&self.0.transaction(&(statements + &self.select(false, &marked))))
     }
 
     /// Returns the mark of a name.
