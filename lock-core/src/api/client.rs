@@ -63,8 +63,6 @@ pub(crate) struct Hold {
     pub(crate) slot: Slot,
     /// Set if it is given back at a later time.
     pub(crate) later: Mutex<Option<Later>>,
-    /// When to look whether a guard is still there, once the grant is lost.
-    pub(crate) look: OnceLock<Instant>,
 }
 
 /// How a grant is given back later. It keeps the grant alive until then.

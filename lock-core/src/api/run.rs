@@ -2,6 +2,7 @@
 
 use std::{
     future::{Future, poll_fn},
+    slice,
     task::Poll,
 };
 
@@ -60,7 +61,7 @@ where
     let held = guard.held();
     let (lost, look) = (held.lost(), held.clone());
     let lost = async move { look.0.loss_error(lost.await) };
-    let work = within(std::iter::once(held.clone()), work(held.clone()));
+    let work = within(slice::from_ref(&held), work(held.clone()));
     let done = while_held(work, lost, || held.check()).await;
     held.0.client.after_loss(&done).await;
     done

@@ -1,11 +1,11 @@
 //! Waits for locks within the work under other locks.
 
-use std::{future::Future, sync::Arc};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use futures_util::future::Either;
 use tokio::task::futures::TaskLocalFuture;
 
-use crate::{Held, LockName, api::client::Client, driver::trace};
+use crate::{Held, Kind, Lock, LockName, driver::trace};
 
 tokio::task_local! {
     /// The locks under which the present code runs. Set while work is polled, and not for a whole
@@ -15,27 +15,34 @@ tokio::task_local! {
 
 /// The work under these locks, which knows of them if somebody reads of crossing orders.
 pub(super) fn within<F: Future>(
-    held: impl Iterator<Item = Held>,
+    held: &[Held],
     work: F,
 ) -> Either<TaskLocalFuture<Vec<Held>, F>, F> {
-    if !trace::tells_orders() {
+    if !trace::warns() {
         return Either::Right(work);
     }
     let mut all = WITHIN.try_with(Clone::clone).unwrap_or_default();
-    all.extend(held);
+    all.extend_from_slice(held);
     Either::Left(WITHIN.scope(all, work))
 }
 
-/// Notes that the present code waits for these locks, under those of its work.
-pub(super) fn wanted<'a>(client: &Arc<Client>, names: impl Iterator<Item = &'a LockName>) {
+/// Notes that the present code acquires `name`, under the locks of its work. Only of exclusive
+/// locks, since others need not wait for each other, and not of a wait that is none.
+pub(super) fn wanted(lock: &Lock, name: &LockName, kind: Kind) {
+    if kind != Kind::Exclusive || lock.wait == Some(Duration::ZERO) || !trace::warns() {
+        return;
+    }
+    let is_alone = |held: &&Held| {
+        held.kind() == Kind::Exclusive
+            && held.name() != name
+            && Arc::ptr_eq(&held.0.client, &lock.client)
+    };
     // Outside of such work there is nothing to note.
     let _ = WITHIN.try_with(|held| {
-        for name in names {
-            let others = held.iter().map(|held| &held.0);
-            let others =
-                others.filter(|hold| Arc::ptr_eq(&hold.client, client) && hold.name != *name);
-            let crossed = others.filter(|hold| client.orders.cross(&hold.name, name));
-            crossed.for_each(|hold| trace::orders_cross(name, &hold.name));
+        for outer in held.iter().filter(is_alone).map(Held::name) {
+            if lock.client.orders.cross(outer, name) {
+                trace::orders_cross(name, outer);
+            }
         }
     });
 }
@@ -46,6 +53,6 @@ mod tests {
 
     #[test]
     fn without_a_reader_work_is_left_as_it_is() {
-        assert!(matches!(within(std::iter::empty(), async {}), Either::Right(_)));
+        assert!(matches!(within(&[], async {}), Either::Right(_)));
     }
 }

@@ -6,7 +6,7 @@ use tracing::{Instrument, Span};
 
 use crate::{
     Attempt, Error, Held, Lease, Lock, LockGuard, Request, Result, Wait,
-    api::{client::Client, diagnose::DIAGNOSIS_LIMIT, within::wanted},
+    api::{client::Client, diagnose::DIAGNOSIS_LIMIT},
     driver::{meter, trace},
     keep::backoff::Backoff,
     machine::{ended_waits::Found, finish::Finishing},
@@ -21,9 +21,6 @@ pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 impl Lock {
     /// [`acquire`](Self::acquire) without an owner.
     pub(crate) async fn wait_alone(&self) -> Result<LockGuard> {
-        if self.wait != Some(Duration::ZERO) {
-            wanted(&self.client, std::iter::once(&self.request.name));
-        }
         match self.wait {
             None => self.attempt(Wait::Queue, self.new_attempt()).await,
             Some(Duration::ZERO) => Box::pin(self.at_once()).await,

@@ -1,6 +1,6 @@
 //! The ways to get several locks.
 
-use std::{future::Future, time::Duration};
+use std::future::Future;
 
 use crate::{
     BoxFuture, Error, HeldSet, LockSet, LockSetGuard, Result,
@@ -25,9 +25,7 @@ impl LockSet {
         let set = self.clone();
         Box::pin(async move {
             set.lock.check()?;
-            if set.lock.wait != Some(Duration::ZERO) {
-                wanted(&set.lock.client, set.members.keys());
-            }
+            set.members.iter().for_each(|(name, kind)| wanted(&set.lock, name, *kind));
             let work = set.clone();
             let granted = set.finished(Box::pin(async move {
                 let started = work.lock.client.home.clock.now();
@@ -138,7 +136,7 @@ where
         let (name, reason) = lost.await;
         Error::Lost { name, reason }
     };
-    let work = within(held.each().cloned(), work(held.clone()));
+    let work = within(held.each(), work(held.clone()));
     let done = while_held(work, lost, || held.check()).await;
     held.after_loss(&done).await;
     let done = done?;

@@ -24,8 +24,8 @@ impl HeldSet {
         self.0.iter().map(|held| (held.name(), held.token()))
     }
 
-    pub(super) fn each(&self) -> impl Iterator<Item = &Held> {
-        self.0.iter()
+    pub(super) fn each(&self) -> &[Held] {
+        &self.0
     }
 
     /// One of the locks; `None` if the name is not in the set.
