@@ -178,7 +178,7 @@ async fn a_guard_that_is_still_there_after_a_loss_is_one_warning() {
     assert!(told().len() == 3 && told()[2].contains("lock=late"), "{:?}", told());
 }
 
-/// What one task does side by side is no order, and neither is a try, what readers do, or one owner.
+/// What one task does side by side is no order, nor is a try, nor what readers or one owner do.
 #[tokio::test(start_paused = true)]
 async fn crossing_orders_of_locks_are_one_warning() {
     const SECOND: Duration = Duration::from_secs(1);

@@ -203,8 +203,11 @@ impl DistributedLock for EtcdLock {
         operators::inspect(self.open()?, name).await
     }
 
-    async fn lacking(&self, name: &LockName) -> Result<Vec<String>> {
-        operators::lacking(self.open()?, name).await
+    async fn lacking(&self, name: &LockName) -> Vec<String> {
+        match self.open() {
+            Ok(store) => operators::lacking(store, name).await,
+            Err(_) => Vec::new(),
+        }
     }
 
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {

@@ -70,9 +70,9 @@ pub(crate) async fn inspect(store: &Store, name: &LockName) -> Result<Vec<Entry>
 }
 
 /// Returns what this login may not do with the keys of a name, and with those beside all queues.
-pub(crate) async fn lacking(store: &Store, name: &LockName) -> Result<Vec<String>> {
-    let (queue, connection) = (store.layout.queue(name)?, &store.connection);
-    let (floor, mut lacking) = (store.layout.floor(), Vec::new());
+pub(crate) async fn lacking(store: &Store, name: &LockName) -> Vec<String> {
+    let (connection, floor, mut lacking) = (&store.connection, store.layout.floor(), Vec::new());
+    let Ok(queue) = store.layout.queue(name) else { return lacking };
     for start in [&*queue, floor.trim_end_matches("floor")] {
         let options = GetOptions::new().with_prefix().with_count_only();
         let read = reads::get(connection, Word::Leader, start.as_bytes(), &options).await;
@@ -80,15 +80,12 @@ pub(crate) async fn lacking(store: &Store, name: &LockName) -> Result<Vec<String
         let txn = Txn::new().or_else([TxnOp::put(start, "", None)]);
         let write = connection.look(Word::Leader, |member| requests::send_txn(member, &txn)).await;
         for (right, answer) in [("read", read.map(drop)), ("write", write.map(drop))] {
-            match answer {
-                Err(failure) if failure.kind == FailureKind::Denied => {
-                    lacking.push(format!("{right} what starts with {start}"));
-                }
-                answer => answer.map_err(|failure| failure.into_error("inspect", false))?,
+            if answer.is_err_and(|failure| failure.kind == FailureKind::Denied) {
+                lacking.push(format!("{right} what starts with {start}"));
             }
         }
     }
-    Ok(lacking)
+    lacking
 }
 
 /// Returns the first holder in line, by one read of its entry, and the places of the attempts as

@@ -197,7 +197,7 @@ fn explained(error: RedisError) -> BoxError {
             "a proxy spreads the keys over a cluster: a prefix with a hash tag, such as \
              prefix={app}:, keeps them together"
         }
-        Some("NOPERM") if error.to_string().contains(" channel") => "it needs &distlock:*",
+        Some("NOPERM") if error.to_string().contains(" channel") => "the login needs &distlock:*",
         _ if has_too_many_clients(&error) => {
             "the server has no room for a connection: raise maxclients, or end other clients"
         }

@@ -180,7 +180,7 @@ impl DistributedLock for RedisLock {
         self.session.inspect(&self.key(name)).await
     }
 
-    async fn lacking(&self, name: &LockName) -> Result<Vec<String>> {
+    async fn lacking(&self, name: &LockName) -> Vec<String> {
         self.session.lacking(&self.key(name)).await
     }
 

@@ -203,7 +203,7 @@ impl DistributedLock for SqlLock {
         self.session.ping().await
     }
 
-    async fn lacking(&self, _name: &LockName) -> Result<Vec<String>> {
+    async fn lacking(&self, _name: &LockName) -> Vec<String> {
         self.session.lacking().await
     }
 

@@ -100,8 +100,11 @@ impl DistributedLock for Namespace {
         self.driver.ping(&self.outer(name)?).await
     }
 
-    async fn lacking(&self, name: &LockName) -> Result<Vec<String>> {
-        self.driver.lacking(&self.outer(name)?).await
+    async fn lacking(&self, name: &LockName) -> Vec<String> {
+        match self.outer(name) {
+            Ok(outer) => self.driver.lacking(&outer).await,
+            Err(_) => Vec::new(),
+        }
     }
 
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {

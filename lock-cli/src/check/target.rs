@@ -90,8 +90,7 @@ impl Target {
     pub(super) async fn prepare(&mut self) -> Result<(), Failure> {
         let first = self.locks.lock("first")?.ttl(self.ttl()).wait(PATIENCE);
         let lacking = self.locks.driver().lacking(&LockName::new("first")?).await;
-        // What keeps it from the answer keeps it from the lock as well.
-        let lacking = lacking.unwrap_or_default().into_iter();
+        let lacking = lacking.into_iter();
         self.lacking = lacking.map(|right| format!("the login lacks a right: {right}")).collect();
         let tried = async { first.acquire().await?.release().await };
         match tried.await {

@@ -110,7 +110,7 @@ async fn redis_names_each_right() {
         ("~{app:*", "", "lacks a right: ~{app:*"),
         // The key of the floor is not among these.
         ("~app:*", "~app:d*", "lacks a right: ~app:?floor"),
-        ("&distlock:*", "", "it needs &distlock:*"),
+        ("&distlock:*", "", "the login needs &distlock:*"),
         ("+publish", "", "'publish'"),
         ("+subscribe", "", "'subscribe'"),
         ("+@scripting", "", "no permissions to run the"),
