@@ -73,24 +73,29 @@ pub(crate) fn write_failed(op: &'static str, error: ZkError) -> Error {
 
 fn failed(op: &'static str, unanswered: Effect, error: ZkError) -> Error {
     match meaning(&error) {
-        Meaning::Denied => denied(STORE, op, reworded(insufficient(op, &error), error)),
+        Meaning::Denied => forbidden(op, &format!("{} below the prefix", right(op)), error),
         Meaning::Answered | Meaning::Refused => rejected(STORE, op, Effect::None, error),
         Meaning::NotNow => unavailable(op, Effect::None, error),
         Meaning::Over | Meaning::Unanswered => unavailable(op, unanswered, error),
     }
 }
 
-/// Names the right, since ZooKeeper does not. It knows no wrong password either: with it, a client
-/// is another user without rights.
-fn insufficient(op: &str, error: &ZkError) -> String {
-    let right = match op {
+/// Our error for a request that needs this right, since ZooKeeper does not name it. It knows no
+/// wrong password either: with it, a client is another user without rights.
+pub(crate) fn forbidden(op: &'static str, right: &str, error: ZkError) -> Error {
+    let text = format!("{error}: the password is wrong, or the user may not {right}");
+    denied(STORE, op, reworded(text, error))
+}
+
+/// The right that a request needs.
+fn right(op: &str) -> &'static str {
+    match op {
         "create" | "create the locks' directory" => "create nodes",
         "delete" => "delete nodes",
-        "write" | "raise the token floor" => "write nodes",
+        "write" => "write nodes",
         "token floor" => "read %floor",
         _ => "read nodes",
-    };
-    format!("{error}: the password is wrong, or the user may not {right} below the prefix")
+    }
 }
 
 pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<BoxError>) -> Error {
