@@ -90,7 +90,7 @@ async fn prepare(database: &dyn Database, connect: Duration) -> Result<()> {
         match database.run(Rank::Ask, &tables, LIMIT).await {
             Err(Failure::Refused(why)) if is(&why, Refusal::Denied) => {
                 return Err(match missing {
-                    // The tables are there: that they cannot be made is not what is wrong.
+                    // They may be there: then it is not what is wrong that they cannot be made.
                     Failure::Refused(unread) if is(&unread, Refusal::Denied) => {
                         denied(dialect, unread, " (SELECT)")
                     }
