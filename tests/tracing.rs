@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{LockName, Locks};
+use lock_core::{LockName, Locks, Owner};
 use lock_memory::MemoryStore;
 use tracing::{
     Event, Instrument, Subscriber,
@@ -133,6 +133,116 @@ async fn a_connect_warns_of_settings_that_weaken_locks() {
         assert!(is_whole && why.contains(word) && event.contains(&format!("why={why}")), "{event}");
     }
     locks.close().await.unwrap();
+}
+
+/// Unless the loss was noticed, as by a holder that keeps the guard until it has the next one.
+#[tokio::test(start_paused = true)]
+async fn a_guard_that_is_still_there_after_a_loss_is_one_warning() {
+    if !lock_lab::in_own_process("tracing::a_guard_that_is_still_there_after_a_loss_is_one_warning")
+    {
+        return;
+    }
+    let words = Words::default();
+    let _default = tracing_subscriber::registry().with(words.clone()).set_default();
+    let (store, ttl) = (MemoryStore::new(), Duration::from_secs(2));
+    let locks = Locks::new(store.client());
+    let lock = |name| locks.lock(name).unwrap().ttl(ttl);
+    let told = || -> Vec<String> {
+        let seen = words.0.lock().unwrap();
+        seen.iter().filter(|event| event.contains("message=forgotten")).cloned().collect()
+    };
+    let held = lock("held").acquire().await.unwrap();
+    let heeded = lock("heeded").max_hold(ttl * 3).acquire().await.unwrap();
+    let dropped = lock("dropped").max_hold(ttl * 3).acquire().await.unwrap();
+    std::mem::forget(lock("forgotten").max_hold(ttl * 3).acquire().await.unwrap());
+    heeded.lost().await;
+    drop(dropped);
+    tokio::time::sleep(ttl * 300).await;
+    assert!(held.is_valid() && !heeded.is_valid());
+    let seen = told();
+    assert!(seen.len() == 1 && seen[0].starts_with("WARN"), "{seen:?}");
+    assert!(seen[0].contains("lock=forgotten token=") && seen[0].contains("reason="), "{seen:?}");
+
+    std::mem::forget(Arc::new(held));
+    store.delete(&LockName::new("held").unwrap());
+    tokio::time::sleep(ttl * 3).await;
+    assert!(told().len() == 2 && told()[1].contains("lock=held"), "{:?}", told());
+
+    // A close is no loss, and keeps quiet about none.
+    std::mem::forget(lock("late").max_hold(ttl * 2).acquire().await.unwrap());
+    std::mem::forget(lock("closed").acquire().await.unwrap());
+    tokio::time::sleep(ttl * 5 / 2).await;
+    assert_eq!(told().len(), 2);
+    locks.close().await.unwrap();
+    tokio::time::sleep(ttl * 3).await;
+    assert!(told().len() == 3 && told()[2].contains("lock=late"), "{:?}", told());
+}
+
+/// What one task does side by side is no order, nor is a try, nor what readers or one owner do.
+#[tokio::test(start_paused = true)]
+async fn crossing_orders_of_locks_are_one_warning() {
+    const SECOND: Duration = Duration::from_secs(1);
+    if !lock_lab::in_own_process("tracing::crossing_orders_of_locks_are_one_warning") {
+        return;
+    }
+    let words = Words::default();
+    let _default = tracing_subscriber::registry().with(words.clone()).set_default();
+    let locks = Locks::new(MemoryStore::new().client());
+    let told = || -> Vec<String> {
+        let seen = words.0.lock().unwrap();
+        seen.iter().filter(|event| event.contains("message=orders_cross")).cloned().collect()
+    };
+    let lock = |name: &str| locks.lock(name).unwrap();
+    let nested = |outer: &str, inner: &str| {
+        let (outer, inner) = (lock(outer), lock(inner));
+        let work = async move { drop(inner.acquire().await.unwrap()) };
+        outer.run(|_| work)
+    };
+    let beside = |first: &str, later: &str| {
+        let (first, later) = (lock(first), lock(later));
+        async move {
+            let waits = async {
+                tokio::time::sleep(SECOND).await;
+                drop(later.acquire().await.unwrap());
+            };
+            tokio::join!(first.run(|_| tokio::time::sleep(SECOND * 2)), waits).0.unwrap();
+        }
+    };
+    beside("a", "b").await;
+    beside("b", "a").await;
+    let (outer, tried) = (lock("b"), lock("a"));
+    outer.run(|_| async move { drop(tried.try_acquire().await.unwrap()) }).await.unwrap();
+    for (outer, inner) in [("a", "b"), ("b", "c"), ("c", "a"), ("a", "b")] {
+        nested(outer, inner).await.unwrap();
+    }
+    let owner = Owner::new();
+    for (outer, inner) in [("r", "s"), ("s", "r")] {
+        let (outer, inner) = (locks.shared(outer).unwrap(), locks.shared(inner).unwrap());
+        outer.run(|_| async move { drop(inner.acquire().await.unwrap()) }).await.unwrap();
+    }
+    for (outer, inner) in [("o", "p"), ("p", "o")] {
+        let (outer, inner) = (lock(outer).owner(&owner), lock(inner).owner(&owner));
+        outer.run(|_| async move { drop(inner.acquire().await.unwrap()) }).await.unwrap();
+    }
+    assert_eq!(told(), Vec::<String>::new());
+    for _ in 0..2 {
+        tokio::spawn(nested("b", "a")).await.unwrap().unwrap();
+        let seen = told();
+        assert!(seen.len() == 1 && seen[0].starts_with("WARN"), "{seen:?}");
+        assert!(seen[0].contains("lock=a held=b"), "{seen:?}");
+    }
+
+    let set = locks.all(["f", "g"]).unwrap();
+    let inner = lock("h");
+    set.run(|_| async move { drop(inner.acquire().await.unwrap()) }).await.unwrap();
+    assert_eq!(told().len(), 1);
+    let inner = set.clone();
+    lock("h").run(|_| async move { drop(inner.acquire().await.unwrap()) }).await.unwrap();
+    let crossed = told();
+    assert!(crossed.len() == 3, "{crossed:?}");
+    for (event, name) in crossed[1..].iter().zip(["f", "g"]) {
+        assert!(event.contains(&format!("lock={name} held=h")), "{crossed:?}");
+    }
 }
 
 /// One warning when it begins, and the count when it ends.

@@ -203,6 +203,13 @@ impl DistributedLock for EtcdLock {
         operators::inspect(self.open()?, name).await
     }
 
+    async fn lacking(&self, name: &LockName) -> Vec<String> {
+        match self.open() {
+            Ok(store) => operators::lacking(store, name).await,
+            Err(_) => Vec::new(),
+        }
+    }
+
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
         operators::diagnose(self.open()?, name, attempts).await
     }

@@ -18,7 +18,7 @@ use lock_core::{
 use uuid::Uuid;
 
 use crate::{
-    error::Failure,
+    error::{Failure, FailureKind},
     layout::{
         floor::Record,
         keys::{self, Role, queue_of, role},
@@ -67,6 +67,25 @@ pub(crate) async fn inspect(store: &Store, name: &LockName) -> Result<Vec<Entry>
         entry.holder.granted_at = entry.holder.queued_at;
     }
     Ok(entries)
+}
+
+/// Returns what this login may not do with the keys of a name, and with those beside all queues.
+pub(crate) async fn lacking(store: &Store, name: &LockName) -> Vec<String> {
+    let (connection, floor, mut lacking) = (&store.connection, store.layout.floor(), Vec::new());
+    let Ok(queue) = store.layout.queue(name) else { return lacking };
+    for start in [&*queue, floor.trim_end_matches("floor")] {
+        let options = GetOptions::new().with_prefix().with_count_only();
+        let read = reads::get(connection, Word::Leader, start.as_bytes(), &options).await;
+        // Without a condition this is never done. etcd checks the right to it all the same.
+        let txn = Txn::new().or_else([TxnOp::put(start, "", None)]);
+        let write = connection.look(Word::Leader, |member| requests::send_txn(member, &txn)).await;
+        for (right, answer) in [("read", read.map(drop)), ("write", write.map(drop))] {
+            if answer.is_err_and(|failure| failure.kind == FailureKind::Denied) {
+                lacking.push(format!("{right} what starts with {start}"));
+            }
+        }
+    }
+    lacking
 }
 
 /// Returns the first holder in line, by one read of its entry, and the places of the attempts as

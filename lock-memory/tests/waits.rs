@@ -38,6 +38,10 @@ struct Looks {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl DistributedLock for Slow {
+    async fn lacking(&self, name: &LockName) -> Vec<String> {
+        self.client.lacking(name).await
+    }
+
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
         let Looks { sent, under_way, most } = &*self.looks;
         sent.fetch_add(1, Ordering::SeqCst);

@@ -20,7 +20,7 @@
 //!
 //! `WRONGTYPE` does not occur: the scripts take a key of another type for a foreign holder's.
 
-use std::{io, time::Duration};
+use std::{fmt::Display, io, time::Duration};
 
 use lock_core::{
     BoxError, Effect, Error,
@@ -119,7 +119,7 @@ fn code(error: &RedisError) -> Option<&str> {
 /// Converts an error as the table above says.
 pub(crate) fn convert(op: &'static str, error: RedisError) -> Error {
     if is_denied(&error) {
-        return denied(STORE, op, error);
+        return denied(STORE, op, explained(error));
     }
     if is_passing(&error) || error.is_connection_refusal() {
         return unavailable(op, Effect::None, explained(error));
@@ -150,7 +150,7 @@ pub(crate) fn of_request(op: &'static str, request: &Request<'_>, error: RedisEr
         return rejected(STORE, op, Effect::None, reworded(text, error));
     }
     // Refused before the script begins. The server does not say which of its keys is missing.
-    let lacks_a_key = error.code() == Some("NOPERM") && error.to_string().contains("key");
+    let lacks_a_key = is_about_a_key(&error);
     match convert(op, error) {
         Error::Denied { source, .. } if lacks_a_key => {
             let pattern = String::from_utf8_lossy(&key).replace(char::REPLACEMENT_CHARACTER, "?");
@@ -160,6 +160,13 @@ pub(crate) fn of_request(op: &'static str, request: &Request<'_>, error: RedisEr
         }
         error => error,
     }
+}
+
+/// Whether the server refuses a key, and not a command.
+pub(crate) fn is_about_a_key(error: &impl Display) -> bool {
+    let text = error.to_string();
+    // As Redis 7 and 6.2 say it.
+    ["access a key", "access one of the keys"].iter().any(|words| text.contains(words))
 }
 
 pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<BoxError>) -> Error {
@@ -190,6 +197,7 @@ fn explained(error: RedisError) -> BoxError {
             "a proxy spreads the keys over a cluster: a prefix with a hash tag, such as \
              prefix={app}:, keeps them together"
         }
+        Some("NOPERM") if error.to_string().contains(" channel") => "the login needs &distlock:*",
         _ if has_too_many_clients(&error) => {
             "the server has no room for a connection: raise maxclients, or end other clients"
         }

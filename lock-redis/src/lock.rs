@@ -180,6 +180,10 @@ impl DistributedLock for RedisLock {
         self.session.inspect(&self.key(name)).await
     }
 
+    async fn lacking(&self, name: &LockName) -> Vec<String> {
+        self.session.lacking(&self.key(name)).await
+    }
+
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
         self.session.diagnose(&self.key(name), attempts).await
     }

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use lock_core::{
-    Clock, Diagnosis, Effect, Entry, FencingToken, LockName, Mark, Result, TokenFloor,
+    Clock, Diagnosis, Effect, Entry, Error, FencingToken, LockName, Mark, Result, TokenFloor,
     keep::{errors::unsupported, marks},
 };
 use redis::{FromRedisValue, Value};
@@ -29,6 +29,36 @@ impl Session {
         let mut snapshot = self.question("inspect", &read, None, Snapshot::read).await?;
         self.describe_clients(&mut snapshot).await;
         Ok(snapshot.entries())
+    }
+
+    /// Returns the patterns of keys that this login lacks, and the sets of commands of which one was
+    /// refused: Redis does not name a key, and before 7.2 no command inside a script either.
+    pub(crate) async fn lacking(&self, key: &Key) -> Vec<String> {
+        let patterns = key.patterns(self.config.prefix.len());
+        let mut probes = Vec::new();
+        for (pattern, name) in &patterns {
+            let read = redis::cmd("EXISTS").arg(&name[..]).take();
+            probes.push((pattern.as_str(), "+@read (EXISTS was refused)", read));
+        }
+        // It writes nothing, whether or not the key is there.
+        let write = redis::cmd("SETRANGE").arg(key.lock()).arg(0).arg("").take();
+        let pattern = patterns[0].0.as_str();
+        probes.push((pattern, "+@write (SETRANGE was refused)", write));
+        probes.push((pattern, "+time", redis::cmd("TIME")));
+        let mut lacking: Vec<String> = Vec::new();
+        for (pattern, commands, command) in probes {
+            let request = Request::new(key.lock(), command);
+            let right = match self.question("inspect", &request, None, |_| Some(())).await {
+                Err(Error::Denied { source, .. }) if error::is_about_a_key(&source) => pattern,
+                Err(Error::Denied { .. }) => commands,
+                Ok(()) => continue,
+                Err(_) => break,
+            };
+            if !lacking.iter().any(|known| known == right) {
+                lacking.push(right.to_owned());
+            }
+        }
+        lacking
     }
 
     /// Returns a holder that blocks these attempts of this client, and the place of each attempt.

@@ -203,6 +203,10 @@ impl DistributedLock for SqlLock {
         self.session.ping().await
     }
 
+    async fn lacking(&self, _name: &LockName) -> Vec<String> {
+        self.session.lacking().await
+    }
+
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
         self.session.diagnose(name, attempts).await
     }

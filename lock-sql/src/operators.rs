@@ -18,7 +18,7 @@ use crate::{
     wire::{
         cautions::{REPLICA, cautions},
         database::{Call, Reply},
-        script::{HEAD, Script},
+        script::{HEAD, Script, rights},
         turns::Rank,
     },
 };
@@ -45,6 +45,17 @@ impl Session {
     /// Whether the database takes writes.
     pub(crate) async fn ping(&self) -> Result<()> {
         self.ask("ping", Script::ping).await.map(drop)
+    }
+
+    /// The rights to the tables that this user lacks. None on MySQL, whose errors name them.
+    pub(crate) async fn lacking(&self) -> Vec<String> {
+        if self.dialect() != Dialect::Postgres {
+            return Vec::new();
+        }
+        let answer = self.ask("inspect", Script::lacking).await;
+        let bits = answer.ok().and_then(|rows| rows.number(0)).unwrap_or_default();
+        let lacks = rights().enumerate().filter(|(at, _)| (bits >> at) & 1 == 1);
+        lacks.map(|(_, (table, right))| format!("{right} ON {table}")).collect()
     }
 
     /// Returns the holder in the way of these attempts of this client, and their places. The place

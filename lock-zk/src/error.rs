@@ -7,7 +7,6 @@ use lock_core::{
 use zookeeper_client::Error as ZkError;
 
 pub(crate) const STORE: &str = "zookeeper";
-const NOT_SUFFICIENT: &str = "the password is wrong, or the user lacks the permission";
 
 /// The meaning of an error for the failed request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -74,11 +73,28 @@ pub(crate) fn write_failed(op: &'static str, error: ZkError) -> Error {
 
 fn failed(op: &'static str, unanswered: Effect, error: ZkError) -> Error {
     match meaning(&error) {
-        // ZooKeeper knows no wrong password: with it, a client is another user without rights.
-        Meaning::Denied => denied(STORE, op, reworded(format!("{error}: {NOT_SUFFICIENT}"), error)),
+        Meaning::Denied => forbidden(op, &format!("{} below the prefix", right(op)), error),
         Meaning::Answered | Meaning::Refused => rejected(STORE, op, Effect::None, error),
         Meaning::NotNow => unavailable(op, Effect::None, error),
         Meaning::Over | Meaning::Unanswered => unavailable(op, unanswered, error),
+    }
+}
+
+/// Our error for a request that needs this right, since ZooKeeper does not name it. It knows no
+/// wrong password either: with it, a client is another user without rights.
+pub(crate) fn forbidden(op: &'static str, right: &str, error: ZkError) -> Error {
+    let text = format!("{error}: the password is wrong, or the user may not {right}");
+    denied(STORE, op, reworded(text, error))
+}
+
+/// The right that a request needs.
+fn right(op: &str) -> &'static str {
+    match op {
+        "create" | "create the locks' directory" => "create nodes",
+        "delete" => "delete nodes",
+        "write" => "write nodes",
+        "token floor" => "read %floor",
+        _ => "read nodes",
     }
 }
 
@@ -147,5 +163,19 @@ mod tests {
     fn denied_and_rejected_are_told_apart() {
         assert!(matches!(write_failed("create", ZkError::NoAuth), Error::Denied { .. }));
         assert!(matches!(write_failed("create", ZkError::QuotaExceeded), Error::Rejected { .. }));
+    }
+
+    #[test]
+    fn the_right_that_is_missing_is_named() {
+        for (op, right) in [
+            ("create", "create nodes below"),
+            ("list", "read nodes below"),
+            ("write", "write nodes below"),
+            ("delete", "delete nodes below"),
+            ("token floor", "read %floor below"),
+        ] {
+            let error = write_failed(op, ZkError::NoAuth).to_string();
+            assert!(error.contains(&format!("the user may not {right} the prefix")), "{error}");
+        }
     }
 }

@@ -200,14 +200,14 @@ impl Session {
         let path = &path::marks(&self.config.prefix);
         let write =
             |exchange: Arc<Exchange>| async move { exchange.set_data(path, b"", None).await };
-        let written = self.answer("read marks", Lane::First, write).await?;
+        let written = self.answer("write", Lane::First, write).await?;
         Ok(written.map(|stat| stat.mtime))
     }
 
     async fn dated_mark(&self, name: &LockName, now: i64) -> Result<Option<Dated>> {
         let path = &path::mark(&self.config.prefix, name);
         let data = |exchange: Arc<Exchange>| async move { exchange.data(path).await };
-        let found = self.answer("read marks", Lane::Look, data).await?;
+        let found = self.answer("read", Lane::Look, data).await?;
         Ok(found.and_then(|(text, stat)| mark::read(&text, &stat, now)))
     }
 
@@ -313,7 +313,8 @@ impl Session {
                 }
                 // In each of these cases the next look at the record tells the result.
                 (Err(ZkError::NoNode | ZkError::NodeExists | ZkError::BadVersion), _) => {}
-                (Err(error), _) => self.again("raise the token floor", error).await?,
+                (Err(error), Some(_)) => self.again("write", error).await?,
+                (Err(error), None) => self.again("create", error).await?,
             }
         }
     }
@@ -333,7 +334,7 @@ impl Session {
                         found.extend(attempt.map(|attempt| (name.clone(), attempt)));
                     }
                     Ok(_) | Err(ZkError::NoNode) => {}
-                    Err(error) => return Err(error::read_failed("raise the token floor", error)),
+                    Err(error) => return Err(error::read_failed("read", error)),
                 }
             }
         }

@@ -194,6 +194,41 @@ async fn the_documented_rights_are_enough() {
     assert!(matches!(error, Error::Denied { .. }), "{error}");
 }
 
+#[tokio::test]
+async fn the_right_that_a_login_lacks_is_named() {
+    let server = shared().await;
+    for (lacking, words) in [
+        (Permission::READ, "may not read nodes below the prefix"),
+        (Permission::CREATE, "may not create nodes below the prefix"),
+        (Permission::DELETE, "may not delete nodes below the prefix"),
+    ] {
+        let (raw, own) = (raw(server).await, fresh("own"));
+        raw.auth("digest", b"app:s3cret").await.unwrap();
+        let all = [Permission::READ, Permission::CREATE, Permission::WRITE, Permission::DELETE];
+        let rights = all.into_iter().filter(|right| *right != lacking);
+        let rights = rights.fold(Permission::NONE, |some, right| some | right);
+        let acls = [Acl::new(rights, AuthId::new("auth", ""))];
+        let limited = CreateMode::Persistent.with_acls(Acls::new(&acls));
+        raw.create(&format!("/{own}"), b"", &limited).await.unwrap();
+        let url = format!("zookeeper://app:s3cret@{}?prefix=/{own}", server.addr());
+        let error = match lacking {
+            Permission::READ => refused(&url).await,
+            Permission::CREATE => {
+                open(&url).await.lock("a").unwrap().acquire().await.map(drop).unwrap_err()
+            }
+            _ => {
+                // A directory that the driver makes gives its login all rights.
+                raw.create(&format!("/{own}/a"), b"", &limited).await.unwrap();
+                let locks = open(&url).await;
+                let guard = locks.lock("a").unwrap().acquire().await.unwrap();
+                guard.release().await.unwrap_err()
+            }
+        };
+        assert!(matches!(error, Error::Denied { .. }), "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+    }
+}
+
 /// A server that permits the commands of `docs/stores/zookeeper.md` alone tells as much as one that
 /// permits all.
 #[tokio::test]

@@ -100,6 +100,13 @@ impl DistributedLock for Namespace {
         self.driver.ping(&self.outer(name)?).await
     }
 
+    async fn lacking(&self, name: &LockName) -> Vec<String> {
+        match self.outer(name) {
+            Ok(outer) => self.driver.lacking(&outer).await,
+            Err(_) => Vec::new(),
+        }
+    }
+
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
         self.driver.diagnose(&self.outer(name)?, attempts).await
     }

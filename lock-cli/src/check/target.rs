@@ -36,6 +36,8 @@ const CLEANING: Duration = Duration::from_secs(10);
 const AT_ONCE: usize = 4;
 /// Long enough for a busy store, and short enough to wait for.
 const TTL: Duration = Duration::from_secs(5);
+/// Where the rights are that a login needs.
+const REMEDY: &str = "the rights are under \"Set-up and rights\" of the store's page";
 /// Time for a client without a network to reach the store.
 const PAST: Duration = Duration::from_secs(2);
 
@@ -48,6 +50,8 @@ pub(super) struct Target {
     prefix: String,
     pub(super) used: Used,
     pub(super) way: Way,
+    /// The rights that the login lacks, in words.
+    pub(super) lacking: Vec<String>,
     /// Pings in a row without a reply.
     unanswered: AtomicU32,
 }
@@ -77,6 +81,7 @@ impl Target {
             prefix,
             used,
             way: Way::Bare("not tried yet".to_owned()),
+            lacking: Vec::new(),
             unanswered: AtomicU32::new(0),
         })
     }
@@ -84,13 +89,25 @@ impl Target {
     /// Tries a lock, and a cut. So a missing right or possibility shows before the first check.
     pub(super) async fn prepare(&mut self) -> Result<(), Failure> {
         let first = self.locks.lock("first")?.ttl(self.ttl()).wait(PATIENCE);
-        match first.acquire().await?.release().await {
+        let lacking = self.locks.driver().lacking(&LockName::new("first")?).await;
+        let lacking = lacking.into_iter();
+        self.lacking = lacking.map(|right| format!("the login lacks a right: {right}")).collect();
+        let tried = async { first.acquire().await?.release().await };
+        match tried.await {
             // The checks find this out.
             Ok(()) | Err(Error::Lost { .. }) => {}
+            Err(error @ Error::Denied { .. }) => return Err(self.denied(&error)),
             Err(error) => return Err(error.into()),
         }
         self.way = self.find_way().await?;
         Ok(())
+    }
+
+    /// The store's word, and what it leaves out.
+    fn denied(&self, error: &Error) -> Failure {
+        let told = [error.to_string()].into_iter().chain(self.lacking.iter().cloned());
+        let told: Vec<_> = told.chain([REMEDY.to_owned()]).collect();
+        Failure::new(Code::Denied, told.join("; "))
     }
 
     /// The TTL of all its locks.

@@ -84,7 +84,8 @@ pub(super) async fn play(target: &Arc<Target>, shown: &str, wanted: &[String]) -
     progress.finish_and_clear();
     let gone = target.is_gone();
     let checks = trials.into_iter().map(|trial| trial.ended(gone)).collect();
-    let cautions = target.driver.guarantees().cautions.clone();
+    let cautions = target.driver.guarantees().cautions.iter().chain(&target.lacking);
+    let cautions = cautions.cloned().collect();
     Played { checks, gone, cautions, uncut: target.uncut().map(str::to_owned) }
 }
 

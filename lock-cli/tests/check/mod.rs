@@ -2,6 +2,8 @@
 //! promises, that promise less, and for one that breaks them.
 
 mod answer;
+#[cfg(any(feature = "etcd", feature = "mysql", feature = "postgres", feature = "redis"))]
+mod rights;
 
 use answer::{Answer, check};
 use rustix::process::Signal;

@@ -20,6 +20,7 @@ use crate::{
         conversion::HeldAs,
         drain::Drain,
         ended_waits::EndedWaits,
+        orders::Orders,
         runtime::HomeRuntime,
     },
 };
@@ -35,6 +36,7 @@ pub(crate) struct Client {
     pub(crate) ended_waits: EndedWaits,
     pub(crate) heard: Arc<Heard>,
     pub(crate) drain: Drain,
+    pub(crate) orders: Orders,
     pub(super) reach: Reach,
     pub(crate) closed: CancellationToken,
     /// Cancelled when the close has ended.
@@ -95,6 +97,7 @@ impl Client {
             ended_waits: EndedWaits::default(),
             heard: Arc::new(Heard::new(clock)),
             drain: Drain::default(),
+            orders: Orders::default(),
             reach,
             closed: CancellationToken::new(),
             close_ended: CancellationToken::new(),

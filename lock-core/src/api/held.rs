@@ -78,10 +78,15 @@ impl Held {
     /// How long the lock is still held without another renewal; zero if it is not held. It excludes
     /// the margin before another client can get the lock.
     pub fn remaining(&self) -> Duration {
-        match self.0.lease.validity().has_ended() {
+        let validity = self.0.lease.validity();
+        let left = match validity.has_ended() {
             true => Duration::ZERO,
             false => self.0.until().since(self.0.client.home.now()),
+        };
+        if left.is_zero() {
+            validity.look().end();
         }
+        left
     }
 
     /// The name of the store that granted it, as in
@@ -121,7 +126,7 @@ impl Held {
     pub fn lost(&self) -> impl Future<Output = LossReason> + Send + use<> {
         let (validity, ended) = (self.0.lease.validity().clone(), self.0.client.home.ended());
         async move {
-            tokio::select! {
+            let reason = tokio::select! {
                 biased;
                 reason = validity.lost() => reason,
                 () = ended.cancelled() => match validity.has_ended() {
@@ -129,7 +134,9 @@ impl Held {
                     true => validity.lost().await,
                     false => LossReason::RuntimeEnded,
                 },
-            }
+            };
+            validity.look().end();
+            reason
         }
     }
 

@@ -33,14 +33,21 @@ impl Hold {
     }
 
     /// Ends the grant if its deadline has passed, also when the alarm has not rung yet; an error if
-    /// it is over.
+    /// it is over, of which its caller knows now.
     pub(crate) fn check(self: &Arc<Self>) -> Result<()> {
+        self.end_in_time();
+        match self.validity().loss() {
+            Some(reason) => {
+                self.validity().look().end();
+                Err(self.loss_error(reason))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn end_in_time(self: &Arc<Self>) {
         if self.client.home.now() >= self.until() {
             self.expire();
-        }
-        match self.validity().loss() {
-            Some(reason) => Err(self.loss_error(reason)),
-            None => Ok(()),
         }
     }
 
@@ -104,6 +111,9 @@ impl Hold {
     /// over. Until then it is still valid and renewed. Dropping the result stops neither. `None` if
     /// the grant had ended before.
     pub(crate) fn finish(self: &Arc<Self>, why: Why, stay: &mut Option<Stay>) -> Option<Ending> {
+        if self.validity().has_ended() {
+            self.stop_looking();
+        }
         // Only then: a guard may be dropped where the clock cannot be read.
         let least = self.least.get().filter(|_| why == Why::Released);
         if let Some(least) = least.filter(|least| **least > self.client.home.now()) {
@@ -161,11 +171,32 @@ impl Hold {
         self.client.alarm.add(self, |_| self.next_ring());
     }
 
-    /// When the alarm must ring next: at the deadline, or when the grant is given back.
+    /// When the alarm must ring next: at the deadline, when the grant is given back, or for the look
+    /// at its guard.
     fn next_ring(&self) -> Option<Instant> {
         let later = lock(&self.later).as_ref().map(|later| later.at);
         let until = (!self.validity().has_ended()).then(|| self.until());
-        until.into_iter().chain(later).min()
+        until.into_iter().chain(later).chain(self.validity().look().at()).min()
+    }
+
+    /// Tells of a guard that is still there a TTL after the loss was found, of which nobody has
+    /// asked since. A close is told as a release, and not as a loss.
+    fn look(&self, now: Instant) {
+        let lost = self.validity().loss().filter(|reason| *reason != LossReason::Closed);
+        let Some(reason) = lost.filter(|_| self.held_as.has_guards()) else { return };
+        if self.validity().look().take(now) {
+            trace::forgotten(&self.name, self.lease.token(), reason);
+        } else if trace::warns() {
+            self.validity().look().set(now + self.ttl);
+        }
+    }
+
+    /// The last guard of a lost grant has gone.
+    fn stop_looking(self: &Arc<Self>) {
+        self.validity().look().end();
+        self.client.alarm.remove(self);
+        // It may still have to be given back.
+        self.set_alarm();
     }
 }
 
@@ -174,11 +205,12 @@ impl Watched for Hold {
         if !self.validity().has_ended() {
             // If it ends here, the alarm is set for what follows. If the driver has lost it,
             // a kept grant is forgotten below.
-            let _ = self.check();
+            self.end_in_time();
         }
         let has_ended = self.validity().has_ended();
         let is_due = |later: &mut Later| later.at <= now || has_ended && later.reply.is_some();
         let due = lock(&self.later).take_if(is_due);
+        self.look(now);
         let Some(Later { grant, reply, .. }) = due else { return self.next_ring() };
         // A grant that was kept, and lost meanwhile by the store's word, has no entry.
         if reply.is_none() || self.end(Why::Released) {
@@ -188,7 +220,7 @@ impl Watched for Hold {
                 let _ = reply.map(|reply| reply.send(released));
             });
         }
-        None
+        self.next_ring()
     }
 
     fn silenced(self: Arc<Self>) {
@@ -258,6 +290,9 @@ impl Client {
             let ends = grant.validity().lose(LossReason::Closed);
             // A lost grant would be given back later: the close does it now.
             let later = lock(&grant.later).take();
+            // The guard of a grant that was lost before may still be there.
+            grant.look(self.home.now());
+            grant.set_alarm();
             ends || later.is_some_and(|later| later.reply.is_none())
         });
         let closed = tokio::time::timeout(CLOSE_LIMIT, self.driver.close()).await;

@@ -26,3 +26,4 @@ pub(crate) mod semaphore;
 pub(crate) mod set;
 #[cfg(feature = "signal")]
 pub(crate) mod signal;
+mod within;

@@ -2,10 +2,11 @@
 
 use std::{
     future::{Future, poll_fn},
+    slice,
     task::Poll,
 };
 
-use crate::{Error, Held, LockGuard, Result};
+use crate::{Error, Held, LockGuard, Result, api::within::within};
 
 impl LockGuard {
     /// Does the work while the lock is held, and releases it afterwards, as
@@ -60,7 +61,8 @@ where
     let held = guard.held();
     let (lost, look) = (held.lost(), held.clone());
     let lost = async move { look.0.loss_error(lost.await) };
-    let done = while_held(work(held.clone()), lost, || held.check()).await;
+    let work = within(slice::from_ref(&held), work(held.clone()));
+    let done = while_held(work, lost, || held.check()).await;
     held.0.client.after_loss(&done).await;
     done
 }

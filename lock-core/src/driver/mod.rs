@@ -9,6 +9,7 @@ pub(crate) mod floor;
 pub(crate) mod guarantees;
 pub(crate) mod layout;
 pub(crate) mod leader;
+mod look;
 pub(crate) mod loss;
 pub(crate) mod mark;
 pub(crate) mod meter;

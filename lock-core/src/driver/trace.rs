@@ -18,6 +18,8 @@
 //! | `adopted` | INFO | `lock`, `attempt`, `token` | a lock that another client detached is held here |
 //! | `close_failed` | WARN | `store`, `error` | work was done, and the close after it failed |
 //! | `lost` | WARN | `lock`, `reason` | a held lock was lost |
+//! | `forgotten` | WARN | `lock`, `token`, `reason` | a TTL after the loss of a lock was found its guard is still there, and nothing has asked for its state since: its work goes on without the lock, or the guard was forgotten (`mem::forget`, a leaked `Arc`) |
+//! | `orders_cross` | WARN | `lock`, `held` | work that [`run`](crate::Lock::run) does under `held` acquires `lock`, and earlier some work under `lock` acquired `held`: at the same time, each would wait for the other. Once for two locks, among the first 4,096 pairs |
 //! | `released` | INFO | `lock`, `token` | the store confirmed a release, or a close that released the lock |
 //! | `release_failed` | WARN | `lock`, `token`, `error` | the store never confirmed a release; it ends with the TTL |
 //! | `disconnected` | WARN | `store`, `error` | the connection to the store broke |
@@ -37,10 +39,19 @@
 //! when the next one works; MySQL, SQLite and memory have neither.
 //! [`Locks::connections`](crate::Locks::connections) reports the state of the connection for all
 //! stores.
+//!
+//! A lock that is held is not told as forgotten: nothing tells its guard from that of a service
+//! which holds it for weeks. [`max_hold`](crate::Lock::max_hold) ends a hold that nobody gives back,
+//! and then the event follows. A close is no loss.
+//!
+//! `orders_cross` knows exclusive locks of one client, which are those of one
+//! [`Locks`](crate::Locks) and its clones. The outer one is held by a `run`: a guard of `acquire`
+//! may be with another task, or another part of one. The inner one is acquired in the task of that
+//! work, without an [`Owner`](crate::Owner).
 
 use std::{fmt::Display, time::Duration};
 
-use tracing::{Span, debug, debug_span, info, warn};
+use tracing::{Level, Span, debug, debug_span, event_enabled, info, warn};
 use uuid::Uuid;
 
 use crate::{Error, FencingToken, Kind, LockName, LossReason};
@@ -116,6 +127,19 @@ pub(crate) fn adopted(lock: &LockName, attempt: Uuid, token: FencingToken) {
 
 pub(crate) fn lost(lock: &LockName, reason: LossReason) {
     warn!(target: TARGET, %lock, %reason, "lost");
+}
+
+pub(crate) fn forgotten(lock: &LockName, token: FencingToken, reason: LossReason) {
+    warn!(target: TARGET, %lock, token = token.value(), %reason, "forgotten");
+}
+
+/// Whether somebody reads warnings: what only they need is not kept otherwise.
+pub(crate) fn warns() -> bool {
+    event_enabled!(target: TARGET, Level::WARN)
+}
+
+pub(crate) fn orders_cross(lock: &LockName, held: &LockName) {
+    warn!(target: TARGET, %lock, %held, "orders_cross");
 }
 
 pub(crate) fn released(lock: &LockName, token: FencingToken) {

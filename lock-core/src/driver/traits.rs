@@ -168,6 +168,14 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
         self.inspect(name).await.map(drop)
     }
 
+    /// Returns the rights that this client's login needs for the locks of a name and lacks, as the
+    /// store's page writes them, as far as the store answers; changes nothing. For `distlock check`.
+    /// The default returns none: it is for stores whose errors name the right that was missing.
+    async fn lacking(&self, name: &LockName) -> Vec<String> {
+        let _ = name;
+        Vec::new()
+    }
+
     /// Returns why waits for a name timed out: the holder, and the place of each of these attempts,
     /// which are this client's. The result is only for the text of an error, so it may be late or
     /// incomplete.

@@ -12,7 +12,7 @@ use tokio::sync::SetOnce;
 
 use crate::{
     Instant, LockName, LossReason, Request,
-    driver::{meter, trace},
+    driver::{look::Look, meter, trace},
 };
 
 /// Until when a holder may work, if the request of its grant or renewal was sent at `sent`.
@@ -49,6 +49,7 @@ struct State {
     until: AtomicU64,
     end: SetOnce<Why>,
     watcher: OnceLock<Weak<dyn Watcher>>,
+    look: Look,
     holding: meter::Holding,
 }
 
@@ -84,6 +85,7 @@ impl Validity {
             until: AtomicU64::new(until.nanos()),
             end: SetOnce::new(),
             watcher: OnceLock::new(),
+            look: Look::default(),
             holding: Default::default(),
         }))
     }
@@ -135,6 +137,11 @@ impl Validity {
         if let Some(why) = self.0.end.get() {
             self.0.holding.end(why.loss());
         }
+    }
+
+    /// When to look whether the guard outlives the loss.
+    pub(crate) fn look(&self) -> &Look {
+        &self.0.look
     }
 
     /// When the grant ends unless it is extended.

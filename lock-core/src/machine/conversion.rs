@@ -59,6 +59,10 @@ impl HeldAs {
         state.guards == 0
     }
 
+    pub(crate) fn has_guards(&self) -> bool {
+        lock(&self.state).guards > 0
+    }
+
     /// Removes the guard if it is the only one; returns whether it was.
     pub(crate) fn leave_alone(&self) -> bool {
         let mut state = lock(&self.state);

@@ -7,4 +7,5 @@ mod end;
 pub(crate) mod ended_waits;
 pub(crate) mod finish;
 mod moving;
+pub(crate) mod orders;
 pub(crate) mod runtime;

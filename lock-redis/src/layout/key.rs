@@ -90,6 +90,25 @@ impl Key {
         KeyName(self.lock(), b"")
     }
 
+    /// The patterns that give a login all keys that start with this many bytes, each with a key of
+    /// this name that shows it.
+    pub(crate) fn patterns(&self, prefix: usize) -> Vec<(String, Vec<u8>)> {
+        let text = |bytes: &[u8]| {
+            let text = String::from_utf8_lossy(bytes);
+            format!("~{}", text.replace(char::REPLACEMENT_CHARACTER, "?"))
+        };
+        let (lock, queue, floor) = (self.lock(), self.queue().bytes(), self.floor().bytes());
+        let mut patterns = vec![
+            (text(&lock[..prefix]) + "*", lock.to_vec()),
+            (text(&queue[..self.start + prefix]) + "*", queue),
+        ];
+        // In a cluster it is the guard, which is beside the lock's key as the queue is.
+        if self.prefix.is_some() {
+            patterns.push((text(&floor), floor));
+        }
+        patterns
+    }
+
     companions!(queue, waiting, fence, holders, members, leader, done);
 
     /// The key of the token floor of all names with this prefix. See [`floor`].

@@ -89,7 +89,13 @@ async fn prepare(database: &dyn Database, connect: Duration) -> Result<()> {
         };
         match database.run(Rank::Ask, &tables, LIMIT).await {
             Err(Failure::Refused(why)) if is(&why, Refusal::Denied) => {
-                return Err(denied(dialect, why));
+                return Err(match missing {
+                    // They may be there: then it is not what is wrong that they cannot be made.
+                    Failure::Refused(unread) if is(&unread, Refusal::Denied) => {
+                        denied(dialect, unread, " (SELECT)")
+                    }
+                    _ => denied(dialect, why, ""),
+                });
             }
             Err(failure) if tries == TRIES => return Err(failure.unsent(dialect, "connect")),
             Err(_) => sleep(jitter(PAUSE)).await,
@@ -100,12 +106,12 @@ async fn prepare(database: &dyn Database, connect: Duration) -> Result<()> {
     }
 }
 
-fn denied(dialect: Dialect, why: sqlx::Error) -> Error {
+fn denied(dialect: Dialect, why: sqlx::Error, right: &str) -> Error {
     let why = error::worded(dialect, why);
     let text = format!(
-        "{why}; the locks' tables are missing or closed to this user, who may not create them: let \
-         somebody run what `distlock schema --store {store}:` prints (lock_sql::schema in Rust), and grant \
-         this user SELECT, INSERT, UPDATE and DELETE",
+        "{why}{right}; the locks' tables are missing or closed to this user, who may not create \
+         them: let somebody run what `distlock schema --store {store}:` prints (lock_sql::schema in \
+         Rust), and grant this user SELECT, INSERT, UPDATE and DELETE",
         store = dialect.store()
     );
     errors::denied(dialect.store(), "connect", errors::reworded(text, why))

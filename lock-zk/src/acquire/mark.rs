@@ -44,14 +44,17 @@ impl Session {
                 }
                 Err(MultiWriteError::OperationFailed { source: ZkError::NoNode, .. }) if is_new => {
                     if let Err(error) = exchange.mkdir(&path::marks(prefix), &options).await {
-                        self.again(op, error).await?;
+                        self.again("create", error).await?;
                     }
                 }
                 Err(MultiWriteError::OperationFailed {
                     source: ZkError::NoNode | ZkError::NodeExists,
                     ..
                 }) => is_new = !is_new,
-                Err(error) => self.again(op, error.into()).await?,
+                Err(error) => {
+                    let request = if is_new { "create" } else { "write" };
+                    self.again(request, error.into()).await?;
+                }
             }
         }
         // This mark stands all the same. The next one tries again. Not in a task of its own: the

@@ -75,7 +75,7 @@ async fn may_create(session: &Session) -> Result<()> {
             Err(error) if error::meaning(&error) == Meaning::Denied => {
                 let above = path.rfind('/').map_or("/", |end| &path[..end.max(1)]);
                 return match exchange.list(above).await {
-                    Err(_) => Err(error::read_failed("connect", error)),
+                    Err(_) => Err(error::forbidden("connect", "create the prefix", error)),
                     // A login that may only read sees holders and waiters.
                     Ok(_) => Ok(()),
                 };

@@ -2,7 +2,10 @@
 
 use std::future::Future;
 
-use crate::{Error, Held, Lock, LockGuard, Result, api::run::run_while_held};
+use crate::{
+    Error, Held, Lock, LockGuard, Result,
+    api::{run::run_while_held, within::wanted},
+};
 
 impl Lock {
     /// Waits for the lock. The future borrows nothing, so it can be spawned.
@@ -51,7 +54,10 @@ impl Lock {
             lock.check()?;
             let (client, name) = (lock.client.clone(), lock.request.name.clone());
             let granted = match lock.owner.clone() {
-                None => lock.wait_alone().await,
+                None => {
+                    wanted(&lock, &lock.request.name, lock.request.kind);
+                    lock.wait_alone().await
+                }
                 Some(owner) => Box::pin(lock.acquire_as(owner)).await,
             };
             granted.map_err(|error| client.failed("acquire", error).about(&name))

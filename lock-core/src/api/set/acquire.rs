@@ -4,7 +4,11 @@ use std::future::Future;
 
 use crate::{
     BoxFuture, Error, HeldSet, LockSet, LockSetGuard, Result,
-    api::{lock::attempt::ANSWER_LIMIT, run::while_held},
+    api::{
+        lock::attempt::ANSWER_LIMIT,
+        run::while_held,
+        within::{wanted, within},
+    },
     driver::meter,
 };
 
@@ -21,6 +25,7 @@ impl LockSet {
         let set = self.clone();
         Box::pin(async move {
             set.lock.check()?;
+            set.members.iter().for_each(|(name, kind)| wanted(&set.lock, name, *kind));
             let work = set.clone();
             let granted = set.finished(Box::pin(async move { work.granted().await }));
             granted.await.map_err(|error| set.lock.client.failed("acquire", error))
@@ -122,7 +127,8 @@ where
         let (name, reason) = lost.await;
         Error::Lost { name, reason }
     };
-    let done = while_held(work(held.clone()), lost, || held.check()).await;
+    let work = within(held.each(), work(held.clone()));
+    let done = while_held(work, lost, || held.check()).await;
     held.after_loss(&done).await;
     let done = done?;
     let _ = guard.release().await;

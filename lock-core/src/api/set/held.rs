@@ -24,6 +24,10 @@ impl HeldSet {
         self.0.iter().map(|held| (held.name(), held.token()))
     }
 
+    pub(super) fn each(&self) -> &[Held] {
+        &self.0
+    }
+
     /// One of the locks; `None` if the name is not in the set.
     pub fn get(&self, name: impl AsRef<str>) -> Option<&Held> {
         let name = name.as_ref();

@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use lock_core::LockName;
 use uuid::Uuid;
 
-pub(crate) use self::read::HEAD;
+pub(crate) use self::read::{HEAD, rights};
 #[cfg(feature = "postgres")]
 pub(crate) use self::wake::OBSERVERS;
 use crate::layout::dialect::Dialect;

@@ -12,6 +12,13 @@ use crate::{
 /// How many entries of a queue are read to find the holders.
 pub(crate) const HEAD: usize = 256;
 
+/// The rights to the tables that a user needs, as `docs/stores/sql.md` grants them.
+pub(crate) fn rights() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let tables = ["distlock_v1_slots", "distlock_v1_entries", "distlock_v1_marks"];
+    let rights = |table| ["SELECT", "INSERT", "UPDATE", "DELETE"].map(|right| (table, right));
+    tables.into_iter().flat_map(rights)
+}
+
 impl Script {
     /// Returns the queues of these names, each up to this token. With `bury`, expired entries are
     /// removed first, but not while an attempt leaves: it would take an expired entry for one that
@@ -134,6 +141,15 @@ impl Script {
              SELECT token FROM distlock_v1_marks WHERE name IS NULL; {};",
             self.number("(SELECT COUNT(*) FROM distlock_v1_slots WHERE slot >= 0)")
         )
+    }
+
+    /// Returns which of the [rights] this user lacks, a bit for each. Of PostgreSQL alone: its errors
+    /// name the table, and not the right.
+    pub(crate) fn lacking(self) -> String {
+        let bits = rights().enumerate().map(|(at, (table, right))| {
+            format!("(NOT has_table_privilege('{table}', '{right}'))::int * {}", 1 << at)
+        });
+        self.number(&bits.collect::<Vec<_>>().join(" + "))
     }
 
     /// Returns a number that is about no attempt.
