@@ -10,7 +10,7 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use lock_core::{Clock, Instant, deadline::jitter};
 
 use crate::{
-    layout::listing::QueueEntry,
+    layout::listing::Listed,
     queue::{
         name::{LINGER, STEPS},
         watcher::{Names, Watcher},
@@ -70,7 +70,7 @@ async fn list(watcher: &Watcher, queues: Vec<Arc<str>>) {
             names.watch_again(queue, list.as_ref().err(), may_be_another);
         }
         match list {
-            Ok(list) => names.listed(queue, list.revision, &list.entries),
+            Ok(list) => names.listed(queue, &list),
             Err(_) => failed.push(queue),
         }
     }
@@ -120,12 +120,12 @@ impl Names {
         self.set_due(queue, Some(next));
     }
 
-    /// Takes a list of a name's queue at a revision.
-    pub(crate) fn listed(&mut self, queue: &Arc<str>, at: i64, entries: &[QueueEntry]) {
+    /// Takes a list of a name's queue.
+    pub(crate) fn listed(&mut self, queue: &Arc<str>, list: &Listed) {
         let Some(watched) = self.watched.get_mut(queue) else { return };
         watched.listing = false;
-        watched.queue.listed(at, entries);
-        self.judge(queue, Some(at));
+        watched.queue.listed(list);
+        self.judge(queue, Some(list.revision));
     }
 
     /// Notes that a list failed. It is tried again later.

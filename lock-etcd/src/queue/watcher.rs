@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::{
     layout::{
         keys::{queue_of, role},
-        listing::QueueEntry,
+        listing::{Before, QueueEntry},
     },
     queue::name::{Hint, LINGER, Mine, WaitEnd, Watched},
     wire::{connection::Connection, watches::Watches},
@@ -77,14 +77,14 @@ impl Names {
         queue: &Arc<str>,
         attempt: Uuid,
         own: QueueEntry,
-        before: Vec<QueueEntry>,
+        before: Before,
         ttl: Duration,
     ) -> oneshot::Receiver<WaitEnd> {
         let (tell, told) = oneshot::channel();
         let watched = self.watched.entry(queue.clone()).or_default();
         watched.poll = Some(ttl);
         let seen = own.revision;
-        self.add(queue, own, seen, before, Mine::Waiting(attempt, tell), 0);
+        self.add(queue, own, seen, Some(before), Mine::Waiting(attempt, tell), 0);
         told
     }
 
@@ -95,7 +95,7 @@ impl Names {
         queue: &Arc<str>,
         own: QueueEntry,
         seen: i64,
-        before: Vec<QueueEntry>,
+        before: Option<Before>,
         mine: Mine,
         start: i64,
     ) {
@@ -168,7 +168,7 @@ impl Names {
         let kind = role(key.as_bytes()).kind().unwrap_or_default();
         let own = QueueEntry { revision, key: key.as_bytes().to_vec(), kind };
         let (seen, start) = (stood.unwrap_or(revision), stood.map_or(0, |stood| stood + 1));
-        self.add(&queue, own, seen, Vec::new(), Mine::Holding(validity), start);
+        self.add(&queue, own, seen, None, Mine::Holding(validity), start);
     }
 
     /// Removes an attempt that is over: it gave up, or its lock is lost.

@@ -5,7 +5,7 @@ use etcd_client::{
 use lock_core::{Kind, LockName};
 
 use super::*;
-use crate::queue::name::HELD;
+use crate::{layout::listing::Listed, queue::name::HELD};
 
 fn entry(revision: i64, key: &str) -> QueueEntry {
     QueueEntry { revision, key: key.as_bytes().to_vec(), kind: Kind::Exclusive }
@@ -21,7 +21,7 @@ fn deletion(key: &str, at: i64) -> PbEvent {
 fn a_name_that_is_left_is_closed_in_time_also_if_its_watch_tells_something_after_that() {
     let mut names = Names::default();
     let (queue, key) = (Arc::<str>::from("job/"), "job/1f.0");
-    let before = vec![entry(4, "job/2f.0")];
+    let before = Before::all(vec![entry(4, "job/2f.0")]);
     let _told = names.enter(&queue, Uuid::new_v4(), entry(5, key), before, HELD);
     let id = names.watches.next_open().unwrap().id;
     let header = Some(PbResponseHeader { revision: 5, ..Default::default() });
@@ -42,7 +42,8 @@ fn a_name_that_is_left_is_closed_in_time_also_if_its_watch_tells_something_after
 #[test]
 fn a_watch_that_is_refused_during_a_list_has_the_queue_listed_again() {
     let mut names = Names::default();
-    let (queue, before) = (Arc::<str>::from("job/"), vec![entry(4, "job/2f.0")]);
+    let queue = Arc::<str>::from("job/");
+    let before = Before::all(vec![entry(4, "job/2f.0")]);
     let _told = names.enter(&queue, Uuid::new_v4(), entry(5, "job/1f.0"), before, HELD);
     names.watches.next_open().unwrap();
     let now = Clock::Boot.now() + Duration::from_secs(1);
@@ -70,8 +71,8 @@ fn a_list_finds_a_loss_that_no_watch_reported() {
         let (todo, _) = names.next_list(now + (HELD + Duration::from_secs(1)) * at);
         let queue = &todo.unwrap()[0];
         assert_eq!(&**queue, "job/");
-        let entries: Vec<_> = entries.iter().map(|(at, key)| entry(*at, key)).collect();
-        names.listed(queue, 9, &entries);
+        let entries = entries.iter().map(|(at, key)| entry(*at, key)).collect();
+        names.listed(queue, &Listed::all(9, entries));
     }
     assert_eq!(validity.loss(), Some(LossReason::EntryGone));
 }

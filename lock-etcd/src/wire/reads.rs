@@ -16,7 +16,7 @@ use crate::{
     layout::{
         floor::Record,
         keys::{self, Role, end_of_prefix, role},
-        listing::{self, QueueEntry, Standing, queue_entries},
+        listing::{self, Before, Listed, QueueEntry, Standing, queue_entries},
         note,
     },
     wire::{
@@ -36,12 +36,6 @@ const VALUES: i64 = 500;
 /// How many keys of a queue show whether its last entry was granted at once: an entry behind more of
 /// them has probably waited.
 const SHOWING: i64 = 64;
-
-/// A queue at a revision, or later.
-pub(crate) struct Listed {
-    pub(crate) revision: i64,
-    pub(crate) entries: Vec<QueueEntry>,
-}
 
 /// Lists several queues in one request. Lists each by itself if they are long, if the login may not
 /// read all of them, or if etcd takes no transaction for so many.
@@ -67,7 +61,7 @@ pub(crate) async fn list(
 
 fn listed(answer: TxnResponse) -> Result<Vec<Listed>, Failure> {
     let revision = revision(answer.header())?;
-    Ok(ranges(answer).map(|range| Listed { revision, entries: queue_entries(range.kvs) }).collect())
+    Ok(ranges(answer).map(|range| Listed::all(revision, queue_entries(range.kvs))).collect())
 }
 
 async fn list_each(connection: &Connection, queues: &[Arc<str>]) -> Vec<Result<Listed, Failure>> {
@@ -157,7 +151,7 @@ pub(crate) async fn entries(
     to: &[u8],
 ) -> Result<Listed, Failure> {
     let all = read_all(connection, from, to, true).await?;
-    Ok(Listed { revision: revision(all.header())?, entries: queue_entries(all.0.kvs) })
+    Ok(Listed::all(revision(all.header())?, queue_entries(all.0.kvs)))
 }
 
 /// Returns the create revision of an attempt's entry, and its last modification, if it stands.
@@ -196,7 +190,7 @@ pub(crate) async fn standing(
         return Ok(None);
     }
     let before = all.into_iter().filter(|entry| entry.revision < revision).collect();
-    Ok(Some(Entered { header, revision, before }))
+    Ok(Some(Entered { header, revision, before: Before::all(before) }))
 }
 
 /// Returns the create revision of a key; `None` if it does not stand.
