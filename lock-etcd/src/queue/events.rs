@@ -28,7 +28,10 @@ impl Names {
             (true, true) => self.refused(&queue, id, message.cancel_reason()),
             (true, false) => self.cancelled(&queue, id, message),
             (false, _) => {
-                self.news(&queue, message);
+                match self.watched.get(&queue).and_then(|watched| watched.watch) == Some(id) {
+                    true => self.news(&queue, message),
+                    false => self.heard(&queue, message),
+                }
                 Ok(())
             }
         }
@@ -64,9 +67,8 @@ impl Names {
                 continue;
             }
             watched.step = 0;
-            let poll = watched.next_poll(Clock::Boot.now());
-            self.watch(&queue, 0);
-            self.set_due(&queue, Some(poll));
+            self.follow(&queue, 0);
+            self.plan(&queue);
         }
     }
 
@@ -145,8 +147,8 @@ impl Names {
     /// Handles a name that the login may not watch. Its waiters fail. Its holders keep their locks,
     /// and do not learn of a deletion. The watch is tried again later.
     fn deny(&mut self, queue: &Arc<str>, reason: &str) {
+        self.unwatch(queue);
         let Some(watched) = self.watched.get_mut(queue) else { return };
-        watched.unwatched();
         if !std::mem::replace(&mut watched.denied, true) {
             trace::unwatched(STORE, &format_args!("{queue}: {reason}"));
         }
@@ -157,12 +159,10 @@ impl Names {
         self.set_due(queue, Some(Clock::Boot.now() + LINGER));
     }
 
-    /// Notes that etcd has ended a watch.
+    /// Notes that etcd has ended a watch. What else is watched of a far name is of no use without it.
     fn ended(&mut self, queue: &Arc<str>, id: i64) {
         self.watches.ended(id);
-        if let Some(watched) = self.watched.get_mut(queue) {
-            watched.unwatched();
-        }
+        self.unwatch(queue);
     }
 
     fn cancelled(

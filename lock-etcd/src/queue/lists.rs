@@ -15,7 +15,11 @@ use crate::{
         name::{LINGER, STEPS},
         watcher::{Names, Watcher},
     },
-    wire::{connection::LONGEST_PAUSE, login::Login, reads},
+    wire::{
+        connection::LONGEST_PAUSE,
+        login::Login,
+        reads::{self, Wanted},
+    },
 };
 
 /// How many names are listed in one request; etcd allows 128 operations in a transaction.
@@ -56,9 +60,10 @@ pub(crate) async fn run(watcher: Arc<Watcher>) {
 
 async fn list(watcher: &Watcher, queues: Vec<Arc<str>>) {
     let connection = &watcher.connection;
-    let lists = reads::list(connection, &queues).await;
+    let wanted = watcher.names().wanted(queues);
+    let lists = reads::list(connection, &wanted).await;
     let mut failed = Vec::new();
-    for (queue, mut list) in queues.iter().zip(lists) {
+    for (Wanted { queue, .. }, mut list) in wanted.iter().zip(lists) {
         let refused = watcher.names().take_refused(queue);
         if let (Some(generation), Ok(_)) = (refused, &list) {
             // The read has renewed a login that has expired, but not that of the stream.
@@ -86,6 +91,12 @@ async fn list(watcher: &Watcher, queues: Vec<Arc<str>>) {
 }
 
 impl Names {
+    /// Returns how much of each queue to list.
+    fn wanted(&self, queues: Vec<Arc<str>>) -> Vec<Wanted> {
+        let up_to = |queue: &str| self.watched.get(queue).and_then(|watched| watched.queue.sole());
+        queues.into_iter().map(|queue| Wanted { up_to: up_to(&queue), queue }).collect()
+    }
+
     /// Returns the names to list now, and when to come again.
     pub(crate) fn next_list(&mut self, now: Instant) -> (Option<Vec<Arc<str>>>, Instant) {
         let due: Vec<_> = self.due.iter().take_while(|(at, _)| *at <= now).cloned().collect();
@@ -108,7 +119,7 @@ impl Names {
         if watched.is_over() {
             return self.close(queue);
         }
-        if watched.watch.is_none() {
+        if watched.is_unwatched() {
             // It was refused. Its waiters learn from the list that follows when it begins.
             let due = now + watched.poll.unwrap_or(LINGER);
             self.watch(queue, 0);
@@ -125,6 +136,7 @@ impl Names {
         let Some(watched) = self.watched.get_mut(queue) else { return };
         watched.listing = false;
         watched.queue.listed(list);
+        self.follow_list(queue, list.revision);
         self.judge(queue, Some(list.revision));
     }
 

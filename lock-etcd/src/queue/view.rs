@@ -70,8 +70,9 @@ struct Own<M> {
     /// The last revision at which a list had it.
     seen: i64,
     covered: bool,
-    /// Whether it must be known in order to be admitted.
-    waits: bool,
+    /// How many entries were before it when it entered. `None` for a hold that never waited: it need
+    /// not be known.
+    ahead: Option<usize>,
     what: M,
 }
 
@@ -104,7 +105,7 @@ impl<M> Queue<M> {
             // The entries before it are dropped: some of them may be gone unnoticed.
             return self.gone.push(what);
         }
-        let waits = before.is_some();
+        let ahead = before.as_ref().map(|before| before.count);
         let is_known = match &before {
             Some(before) => self.completes(before),
             // It held the lock alone.
@@ -118,17 +119,17 @@ impl<M> Queue<M> {
         self.insert(own);
         let at = self.mine.partition_point(|mine| mine.revision < revision);
         self.mine.reserve_exact(usize::from(self.mine.is_empty()));
-        self.mine.insert(at, Own { revision, seen, covered, waits, what });
+        self.mine.insert(at, Own { revision, seen, covered, ahead, what });
         if is_known {
             self.known = self.known.max(revision);
         }
     }
 
     /// Whether these and the known entries are all before an attempt. A foreign transaction may have
-    /// made several entries in one revision, and some of those in the lowest may have been left out.
+    /// made several entries in one revision, but none in that of an attempt of ours.
     fn completes(&self, before: &Before) -> bool {
         let lowest = before.entries.iter().map(|entry| entry.revision).min();
-        !before.more || lowest.is_some_and(|lowest| lowest < self.known)
+        !before.more || lowest.is_some_and(|lowest| lowest <= self.known)
     }
 
     /// Whether the watch has reported the deletion of this key after this revision.
@@ -311,31 +312,55 @@ impl<M> Queue<M> {
         keys.find(|(_, known)| **known == revision).map(|(key, _)| key.as_slice())
     }
 
-    /// Our known attempts, with their places: 0 for the holders, 1 for the first that waits.
+    /// All our attempts, with their places: 0 for the holders, 1 for the first that waits. The place
+    /// of one that is not known is that from when it entered.
     pub(crate) fn places(&self) -> impl Iterator<Item = (&M, usize)> {
         let admitted = queue::admitted(self.order.iter().map(|(_, kind)| *kind));
-        let place = move |mine: &Own<M>| {
-            let at = self.find(mine.revision)?;
-            Some((at + 1).saturating_sub(admitted))
+        let place = move |mine: &Own<M>| match mine.ahead {
+            Some(ahead) if mine.revision > self.known => Some(ahead),
+            _ => Some((self.find(mine.revision)? + 1).saturating_sub(admitted)),
         };
-        let last = self.known;
-        let known = self.mine.iter().take_while(move |mine| mine.revision <= last);
-        known.filter_map(move |mine| Some((&mine.what, place(mine)?)))
+        self.mine.iter().filter_map(move |mine| Some((&mine.what, place(mine)?)))
     }
 
     /// The create revision of our only attempt, if it is exclusive: the entries before it are all that
     /// matters, and no matter which kind they have.
-    #[cfg(test)]
     pub(crate) fn sole(&self) -> Option<i64> {
         let own = self.mine.front().filter(|_| self.mine.len() == 1)?.revision;
         let (_, kind) = self.order[self.find(own)?];
         (kind == Kind::Exclusive).then_some(own)
     }
 
+    /// The key of the last entry but so many before the first of our attempts, as far as it is seen.
+    /// `None` if an attempt is known, or holds.
+    pub(crate) fn bell(&self, ahead: usize) -> Option<&[u8]> {
+        let first = self.mine.front().filter(|first| first.revision > self.known)?.revision;
+        let all_wait = self.mine.iter().all(|mine| mine.ahead.is_some());
+        let last = self.find(first).filter(|_| all_wait)?.checked_sub(1)?;
+        self.key(self.order[last.saturating_sub(ahead)].0)
+    }
+
+    /// Whether the bell may be gone by this revision, if the entries go in order: as many revisions
+    /// have passed since it was seen as entries stand up to it, as far as their number is known.
+    pub(crate) fn may_ring_by(&self, revision: i64, ahead: usize) -> bool {
+        let Some(first) = self.mine.front() else { return false };
+        let up_to_it = match first.ahead {
+            Some(all) if first.seen == first.revision => all.saturating_sub(ahead),
+            // After a list, one entry before those that it shows.
+            _ => ahead + 1,
+        };
+        usize::try_from(revision - first.seen).is_ok_and(|passed| passed >= up_to_it)
+    }
+
+    /// The keys of our attempts.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.mine.iter().filter_map(move |mine| self.key(mine.revision))
+    }
+
     /// Whether a list is needed before the watch can be relied on.
     pub(crate) fn wants_list(&self) -> bool {
         let unsure = |mine: &Own<M>| {
-            let is_unknown = mine.waits && mine.revision > self.known;
+            let is_unknown = mine.ahead.is_some() && mine.revision > self.known;
             is_unknown || !mine.covered || mine.seen < self.signalled
         };
         self.watched.is_some() && self.mine.iter().any(unsure)
