@@ -128,10 +128,10 @@
 //! sessions, which have read the new floor.
 //!
 //! An uncontended acquire is one transaction, and so is a release, also between others. A waiter
-//! watches the queue, and a release sends it one event; it asks nothing. An exclusive attempt behind
-//! more than 8 entries sees the last 8 alone. It first watches one of these, and the queue when that
-//! one is gone (`queue/far.rs`). Watches have lost events (etcd#18089), so waiters and holders also
-//! read now and then.
+//! watches the queue, and a release sends it one event; it asks nothing. An exclusive attempt
+//! behind more than 8 entries sees the last 8 alone. It first watches one of these, and the queue
+//! when that one is gone (`queue/far.rs`). Watches have lost events (etcd#18089), so waiters and
+//! holders also read now and then.
 //!
 //! A *downgrade* leaves the entry in its place and puts a mark beside it. The mark counts if it was
 //! written after the entry. Watches report deletions only, so the `.x` key comes and goes to tell

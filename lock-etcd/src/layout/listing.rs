@@ -64,8 +64,8 @@ impl Listed {
         Self { revision, entries: sorted_entries(found.kvs), range }
     }
 
-    /// Whether it shows no entry before the last one, though there are some: marks and signals stand
-    /// there, too.
+    /// Whether it shows no entry before the last one, though there are some: marks and signals
+    /// stand there, too.
     pub(crate) fn is_blind(&self) -> bool {
         !self.has_the_head() && self.entries.len() < 2
     }

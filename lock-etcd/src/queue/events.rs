@@ -159,7 +159,8 @@ impl Names {
         self.set_due(queue, Some(Clock::Boot.now() + LINGER));
     }
 
-    /// Notes that etcd has ended a watch. What else is watched of a far name is of no use without it.
+    /// Notes that etcd has ended a watch. What else is watched of a far name is of no use without
+    /// it.
     fn ended(&mut self, queue: &Arc<str>, id: i64) {
         self.watches.ended(id);
         self.unwatch(queue);

@@ -1,17 +1,17 @@
 //! Names in whose queues all attempts of ours are far behind.
 //!
 //! A release sends an event to each client that watches the queue, so a crowd must not watch it. A
-//! name is *far* as long as the [view](crate::queue::view) knows of no attempt of ours what is before
-//! it: the acquiring transaction has listed the last entries only. Then the client watches one of
-//! these, the *bell*, some places before its first attempt. When that entry is deleted, the client
-//! watches the queue. The list that follows the beginning of each watch goes back from its attempt. If
-//! it reaches the head of the queue, the name is near. Otherwise the bell's client has left the
-//! queue, and another bell is hung.
+//! name is *far* as long as the [view](crate::queue::view) knows of no attempt of ours what is
+//! before it: the acquiring transaction has listed the last entries only. Then the client watches
+//! one of these, the *bell*, some places before its first attempt. When that entry is deleted, the
+//! client watches the queue. The list that follows the beginning of each watch goes back from its
+//! attempt. If it reaches the head of the queue, the name is near. Otherwise the bell's client has
+//! left the queue, and another bell is hung.
 //!
 //! Nothing that is heard of a far name admits an attempt: only the view does, of what it knows. So
-//! whatever is missed here costs time alone. If the bell may have been deleted before its watch began,
-//! a list shows it; the lists of [`FAR_STEPS`] find all else. If a watch is refused, cancelled, or
-//! compacted away, the client watches the queue, which is listed then.
+//! whatever is missed here costs time alone. If the bell may have been deleted before its watch
+//! began, a list shows it; the lists of [`FAR_STEPS`] find all else. If a watch is refused,
+//! cancelled, or compacted away, the client watches the queue, which is listed then.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -22,13 +22,14 @@ use crate::queue::{
     watcher::Names,
 };
 
-/// How many entries stand between the bell and our first attempt: half of those that are listed. The
-/// bell's watch has the time of as many hand-overs to begin, and the queue's watch and its list have
-/// as many until our attempt is next. Each release causes as many events.
+/// How many entries stand between the bell and our first attempt: half of those that are listed.
+/// The bell's watch has the time of as many hand-overs to begin, and the queue's watch and its list
+/// have as many until our attempt is next. Each release causes as many events.
 const AHEAD: usize = 4;
 
 impl Names {
-    /// Watches the queue of a name, from `start` on if it is not watched yet; of a far one, the bell.
+    /// Watches the queue of a name, from `start` on if it is not watched yet; of a far one, the
+    /// bell.
     pub(super) fn follow(&mut self, queue: &Arc<str>, start: i64) {
         let Some(watched) = self.watched.get(queue) else { return };
         let hung = watched.bell.as_ref().map(|bell| bell.key.as_slice());

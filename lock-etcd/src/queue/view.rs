@@ -21,8 +21,8 @@
 //! A list of the last entries before an attempt admits nothing: others may stand before these. The
 //! attempt is *known* when the view has all entries before it: by a list that goes back to the head
 //! of the queue, or by one that goes back behind a known attempt. It stays known, since that set
-//! only shrinks. Attempts up to one revision are known: what is known before one is known before all
-//! earlier ones.
+//! only shrinks. Attempts up to one revision are known: what is known before one is known before
+//! all earlier ones.
 //!
 //! The deletion of a *signal* reports that an entry has become shared, and a list shows which.
 
@@ -70,8 +70,8 @@ struct Own<M> {
     /// The last revision at which a list had it.
     seen: i64,
     covered: bool,
-    /// How many entries were before it when it entered. `None` for a hold that never waited: it need
-    /// not be known.
+    /// How many entries were before it when it entered. `None` for a hold that never waited: it
+    /// need not be known.
     ahead: Option<usize>,
     what: M,
 }
@@ -125,8 +125,8 @@ impl<M> Queue<M> {
         }
     }
 
-    /// Whether these and the known entries are all before an attempt. A foreign transaction may have
-    /// made several entries in one revision, but none in that of an attempt of ours.
+    /// Whether these and the known entries are all before an attempt. A foreign transaction may
+    /// have made several entries in one revision, but none in that of an attempt of ours.
     fn completes(&self, before: &Before) -> bool {
         let lowest = before.entries.iter().map(|entry| entry.revision).min();
         !before.more || lowest.is_some_and(|lowest| lowest <= self.known)
@@ -272,8 +272,8 @@ impl<M> Queue<M> {
         std::mem::take(&mut self.gone)
     }
 
-    /// Our attempts that certainly hold the lock: all entries before them are known, the rule admits
-    /// them, and they are covered, or a list at `listed_at` had them.
+    /// Our attempts that certainly hold the lock: all entries before them are known, the rule
+    /// admits them, and they are covered, or a list at `listed_at` had them.
     pub(crate) fn admitted(&mut self, listed_at: Option<i64>) -> impl Iterator<Item = &mut M> {
         let admitted = queue::admitted(self.order.iter().map(|(_, kind)| *kind));
         let last = admitted.checked_sub(1).map_or(0, |last| self.order[last].0).min(self.known);
@@ -312,8 +312,8 @@ impl<M> Queue<M> {
         keys.find(|(_, known)| **known == revision).map(|(key, _)| key.as_slice())
     }
 
-    /// All our attempts, with their places: 0 for the holders, 1 for the first that waits. The place
-    /// of one that is not known is that from when it entered.
+    /// All our attempts, with their places: 0 for the holders, 1 for the first that waits. The
+    /// place of one that is not known is that from when it entered.
     pub(crate) fn places(&self) -> impl Iterator<Item = (&M, usize)> {
         let admitted = queue::admitted(self.order.iter().map(|(_, kind)| *kind));
         let place = move |mine: &Own<M>| match mine.ahead {
@@ -323,16 +323,16 @@ impl<M> Queue<M> {
         self.mine.iter().filter_map(move |mine| Some((&mine.what, place(mine)?)))
     }
 
-    /// The create revision of our only attempt, if it is exclusive: the entries before it are all that
-    /// matters, and no matter which kind they have.
+    /// The create revision of our only attempt, if it is exclusive: the entries before it are all
+    /// that matters, and no matter which kind they have.
     pub(crate) fn sole(&self) -> Option<i64> {
         let own = self.mine.front().filter(|_| self.mine.len() == 1)?.revision;
         let (_, kind) = self.order[self.find(own)?];
         (kind == Kind::Exclusive).then_some(own)
     }
 
-    /// The key of the last entry but so many before the first of our attempts, as far as it is seen.
-    /// `None` if an attempt is known, or holds.
+    /// The key of the last entry but so many before the first of our attempts, as far as it is
+    /// seen. `None` if an attempt is known, or holds.
     pub(crate) fn bell(&self, ahead: usize) -> Option<&[u8]> {
         let first = self.mine.front().filter(|first| first.revision > self.known)?.revision;
         let all_wait = self.mine.iter().all(|mine| mine.ahead.is_some());

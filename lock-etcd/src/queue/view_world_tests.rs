@@ -1,5 +1,5 @@
-//! A store with some clients. Its answers and events come late and in any order. An exclusive attempt
-//! sees the last two entries before it, at first and in lists.
+//! A store with some clients. Its answers and events come late and in any order. An exclusive
+//! attempt sees the last two entries before it, at first and in lists.
 
 use std::collections::VecDeque;
 
