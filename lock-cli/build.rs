@@ -1,9 +1,8 @@
 //! Links the program at a fixed address on Linux with glibc.
 //!
-//! `distlock run` loads itself three times for each command: holder, supervisor, launcher. Each
-//! time, a position-independent program has 18,000 addresses relocated in 70 pages of its own. That
-//! is a tenth of the whole run. Stack, heap and libraries stay at random addresses. Static programs
-//! are left as they are.
+//! A position-independent program has 18,000 addresses relocated in 70 pages each time that it
+//! starts, and `distlock run` starts for each command. Stack, heap and libraries stay at random
+//! addresses. Static programs are left as they are.
 
 use std::env;
 

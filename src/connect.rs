@@ -6,7 +6,9 @@ use lock_core::{
     Connect, DistributedLock, Effect, Error, Opener, Opening, Result, StoreUrl, duration::shown,
 };
 
-use crate::{STORES, Store, other_server::explain};
+#[cfg(feature = "_server")]
+use crate::other_server::explain;
+use crate::{STORES, Store};
 
 /// Longest time for connecting: an unreachable store must be an error soon, not a hang.
 const CONNECT_LIMIT: Duration = Duration::from_millis(4500);
@@ -46,6 +48,12 @@ fn open(url: StoreUrl) -> Opening {
             }),
         }
     })
+}
+
+/// Without a store that has servers there is nothing to explain.
+#[cfg(not(feature = "_server"))]
+fn explain(_: StoreUrl, _: Duration) -> lock_core::BoxFuture<'static, Option<String>> {
+    Box::pin(async { None })
 }
 
 /// The scheme of a URL whose driver is compiled in.

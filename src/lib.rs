@@ -35,6 +35,10 @@
 //! also be connected by its own type, `XLock::connect(XConfig)`, with a configuration from a URL,
 //! from a file (feature `serde`), or from the program's own client.
 //!
+//! Three features are on by default: `memory`; `blocking`, the module for programs without async;
+//! and `signal`, for [`Locks::close_on_signal`] and [`blocking::Locks::drain_on_signal`]. A program
+//! with `default-features = false` names those that it uses.
+//!
 //! Four features are off by default. `metrics` counts and measures by the crate `metrics`;
 //! `docs/metrics.md` in the repository lists what. `serde` writes and reads tokens, names, entries
 //! and leaders, writes guarantees, and reads requirements, a [`StoreUrl`] and `XConfig`s from a
@@ -89,9 +93,11 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "blocking")]
 pub mod blocking;
 mod connect;
 pub mod driver;
+#[cfg(feature = "_server")]
 mod other_server;
 mod stores;
 
@@ -99,9 +105,9 @@ pub use lock_core::{
     BoxFuture, ClockJumps, ClosedBy, Connect, ConnectionState, Effect, Election, Encryption, Entry,
     Error, Facts, Fairness, Fencing, FencingToken, FixedTerm, Gate, Guarantees, Held, HeldSet,
     Holder, Kind, Layout, Leader, Leadership, Leading, Lock, LockGuard, LockKind, LockName,
-    LockSet, LockSetGuard, Locks, LossReason, LossSignal, Observer, Overlap, Owner, Pem,
-    Requirement, Result, Secret, Semaphore, StaleToken, StoreUrl, Survives, Term, Ticket, Timeouts,
-    Tls, TokenFloor, User, Wake, trace,
+    LockSet, LockSetGuard, Locks, LossReason, LossSignal, Mark, Observer, Once, OncePer, Overlap,
+    Owner, Pem, Requirement, Result, Secret, Semaphore, StaleToken, StoreUrl, Survives, Term,
+    Ticket, Timeouts, Tls, TokenFloor, User, Wake, trace,
 };
 #[cfg(feature = "etcd")]
 pub use lock_etcd as etcd;

@@ -20,6 +20,7 @@ struct Clients;
 struct Concepts;
 #[doc = include_str!("../docs/errors.md")]
 struct Errors;
+#[cfg(feature = "sqlite")]
 #[doc = include_str!("../docs/fencing.md")]
 struct Fencing;
 #[doc = include_str!("../docs/handover.md")]

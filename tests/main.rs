@@ -29,6 +29,7 @@ mod pages;
 mod runtimes;
 mod secrets;
 mod shutdown;
+mod sizes;
 mod sizing;
 mod slewed;
 mod standstill;

@@ -241,6 +241,43 @@ async fn a_round_that_is_confirmed_in_part_ends_no_outage() {
     assert!(held.iter().all(|guard| guard.is_valid()));
 }
 
+/// Right behind another waiter of its client it knows its place when that one has left.
+#[cfg(feature = "zookeeper")]
+#[tokio::test]
+async fn a_waiter_is_queued_once_its_place_is_known() {
+    if !lock_lab::in_own_process("tracing::a_waiter_is_queued_once_its_place_is_known") {
+        return;
+    }
+    let words = Words::default();
+    let _default = tracing_subscriber::registry().with(words.clone()).set_default();
+    let server = start_patient("zookeeper").await;
+    let (locks, others) = (connect(&server.url()).await, connect(&server.url()).await);
+    let lock = others.lock("traced").unwrap();
+    // After so many entries it is certain that nothing is between the two waiters.
+    for _ in 0..20 {
+        lock.acquire().await.unwrap().release().await.unwrap();
+    }
+    let held = lock.acquire().await.unwrap();
+    let wait = || tokio::spawn(locks.lock("traced").unwrap().acquire());
+    let queued = async |length: usize| {
+        let is_there = async || locks.inspect("traced").await.unwrap().len() == length;
+        eventually("it waits", is_there).await;
+    };
+    let first = wait();
+    queued(2).await;
+    let second = wait();
+    queued(3).await;
+    let places = || -> Vec<String> {
+        let seen = words.0.lock().unwrap();
+        seen.iter().filter(|event| event.contains("message=queued")).cloned().collect()
+    };
+    first.abort();
+    eventually("the second one is next", async || places().len() == 2).await;
+    assert!(places().iter().all(|event| event.contains("position=1")), "{:?}", places());
+    held.release().await.unwrap();
+    second.await.unwrap().unwrap().release().await.unwrap();
+}
+
 /// Records the name of each event's span.
 #[derive(Clone, Default)]
 struct Spans(Arc<Mutex<Vec<Option<&'static str>>>>);

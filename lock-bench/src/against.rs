@@ -2,16 +2,12 @@
 
 use std::fmt;
 
-use lock_report::number;
-
-use crate::{Figures, Ratio, Report, Role, Rounds, Section};
+use crate::{Figures, Ratio, Report, Role, Rounds, Section, compute::quotients, words::ratio};
 
 /// A figure beside its floor, which shares the machine's moods: it changes by 10 %.
 const BESIDE_A_FLOOR: f64 = 1.10;
 /// A figure by itself: the machine alone may be some percent slower than an hour ago.
 const BY_ITSELF: f64 = 1.15;
-/// Fewer rounds show too little of the spread, so what they show counts twice.
-const ROUNDS: usize = 5;
 
 /// What two runs have in common.
 #[derive(Clone, Debug, Default)]
@@ -37,43 +33,29 @@ pub struct Change {
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let said = |ratio: &Ratio| {
-            let [median, low, high] = [ratio.median, ratio.low, ratio.high].map(number);
-            format!("{median} ({low} to {high})")
-        };
-        let (before, now) = (said(&self.before), said(&self.now));
+        let [before, now] = [self.before, self.now].map(|one| ratio(Some(one)));
         let verdict = if self.regression { "worse" } else { "better" };
         write!(f, "{verdict}: {}: {before} before, {now} now", self.what)
     }
 }
 
-/// A figure that is compared.
-struct Figure {
-    name: &'static str,
-    of: fn(&Figures) -> Option<&Rounds>,
-    /// More is better, and its measure is the floor's rate of the same round, where both runs have a
-    /// floor: then a slower machine is no regression. Times count by themselves on the same machine:
-    /// a slower network slows the floor as well.
-    is_rate: bool,
-}
+/// A figure that is compared: its name, whether it is a rate, and how it is found.
+///
+/// Of a rate more is better, and its measure is the floor's rate of the same round, where both runs
+/// have a floor: then a slower machine is no regression. Times count by themselves on the same
+/// machine: a slower network slows the floor as well.
+type Figure = (&'static str, bool, fn(&Figures) -> Option<&Rounds>);
 
 static FIGURES: [Figure; 3] = [
-    Figure { name: "acquisitions per second", of: |figures| Some(&figures.rate), is_rate: true },
-    Figure {
-        name: "µs to acquire (p50)",
-        of: |figures| Some(&figures.acquire.p50),
-        is_rate: false,
-    },
-    Figure {
-        name: "µs to hand over (p50)",
-        of: |figures| figures.handover.as_ref().map(|times| &times.p50),
-        is_rate: false,
-    },
+    ("acquisitions per second", true, |figures| Some(&figures.rate)),
+    ("µs to acquire (p50)", false, |figures| Some(&figures.acquire.p50)),
+    ("µs to hand over (p50)", false, |figures| Some(&figures.handover.as_ref()?.p50)),
 ];
 
 /// Compares distlock's figures with those of an earlier run, by preset and store. A change is
 /// beyond noise if the intervals of the rounds do not overlap, and the medians differ by more than
 /// 10 % beside a floor, or by more than 15 %. On another machine, only figures beside a floor count.
+/// Figures count from two rounds on.
 pub fn against(before: &Report, now: &Report) -> Comparison {
     let same_machine = before.machine == now.machine;
     let mut found = Comparison::default();
@@ -81,11 +63,11 @@ pub fn against(before: &Report, now: &Report) -> Comparison {
         let old = before.sections.iter().find(|old| is_same_load(old, section));
         let Some(sections) = old.map(|old| [old, section]) else { continue };
         for row in section.rows.iter().filter(|row| row.role == Role::Distlock) {
-            for figure in &FIGURES {
+            for figure @ (name, is_rate, _) in &FIGURES {
                 let Some(pair) = pair(figure, sections, &row.store, same_machine) else { continue };
-                let what = format!("{} on {}: {}", section.preset, row.store, figure.name);
+                let what = format!("{} on {}: {name}", section.preset, row.store);
                 found.compared += 1;
-                found.changes.extend(change(what, figure, &pair));
+                found.changes.extend(change(what, *is_rate, &pair));
             }
         }
     }
@@ -109,55 +91,42 @@ struct Pair {
 
 /// `None` if the figure cannot be compared.
 fn pair(figure: &Figure, sections: [&Section; 2], store: &str, same_machine: bool) -> Option<Pair> {
+    let (_, is_rate, figure_of) = figure;
     let of = |role: Role| {
         let rounds = |section: &Section| {
             let row = section.rows.iter().find(|row| row.store == store && row.role == role)?;
-            (figure.of)(&row.figures).cloned().filter(|rounds| !rounds.0.is_empty())
+            figure_of(&row.figures).cloned().filter(|rounds| !rounds.0.is_empty())
         };
         let [old, new] = sections.map(rounds);
         old.zip(new)
     };
     let (old, new) = of(Role::Distlock)?;
-    match of(Role::FloorLeast).filter(|_| figure.is_rate || !same_machine) {
+    let pair = match of(Role::FloorLeast).filter(|_| *is_rate || !same_machine) {
         Some(floors) => {
-            let (old, new) = (parts(&old, &floors.0), parts(&new, &floors.1));
+            let (old, new) = (quotients(&old, &floors.0), quotients(&new, &floors.1));
             Some(Pair { old, new, beside_floor: true })
         }
         None => same_machine.then_some(Pair { old, new, beside_floor: false }),
-    }
-}
-
-fn parts(own: &Rounds, floor: &Rounds) -> Rounds {
-    let parts = own.0.iter().zip(&floor.0).map(|(own, floor)| own / floor);
-    Rounds(parts.filter(|part| part.is_finite()).collect())
+    };
+    // The interval of one round is a point.
+    pair.filter(|pair| pair.old.0.len().min(pair.new.0.len()) > 1)
 }
 
 /// `None` if it has not changed beyond noise.
-fn change(what: String, figure: &Figure, Pair { old, new, beside_floor }: &Pair) -> Option<Change> {
+fn change(what: String, is_rate: bool, Pair { old, new, beside_floor }: &Pair) -> Option<Change> {
     let (least, unit) = match beside_floor {
         true => (BESIDE_A_FLOOR, ", as a part of the floor's"),
         false => (BY_ITSELF, ""),
     };
     let (before, now) = (Ratio::of(old)?, Ratio::of(new)?);
-    let regression = (now.median > before.median) != figure.is_rate;
+    let regression = (now.median > before.median) != is_rate;
     let change = Change { what: what + unit, before, now, regression };
-    is_beyond_noise(old, new, least).then_some(change)
+    is_beyond_noise(&before, &now, least).then_some(change)
 }
 
-fn is_beyond_noise(old: &Rounds, new: &Rounds, least: f64) -> bool {
-    let (Some(a), Some(b)) = (interval(old), interval(new)) else { return false };
+fn is_beyond_noise(a: &Ratio, b: &Ratio, least: f64) -> bool {
     let is_apart = a.high < b.low || b.high < a.low;
     is_apart && (a.median > b.median * least || b.median > a.median * least)
-}
-
-/// The interval of the rounds, twice as wide if they are few.
-fn interval(rounds: &Rounds) -> Option<Ratio> {
-    let ratio = Ratio::of(rounds)?;
-    let Ratio { median, low, high } = ratio;
-    Some(match rounds.0.len() {
-        ..ROUNDS => Ratio { median, low: 2.0 * low - median, high: 2.0 * high - median },
-        _ => ratio,
-    })
 }
 
 #[cfg(test)]
@@ -186,7 +155,7 @@ mod tests {
         let acquire = Quantiles { p50: noise.rounds(time, count), ..Quantiles::default() };
         let figures =
             Figures { rate: noise.rounds(1e6 / time, count), acquire, ..Figures::default() };
-        Row::new("redis", format!("{role:?}"), role, figures)
+        Row::new("redis", &format!("{role:?}"), role, figures)
     }
 
     /// A run in which distlock takes this many microseconds, and the floor half as many on a machine
@@ -205,67 +174,72 @@ mod tests {
         Report { sections: vec![section], ..Report::default() }
     }
 
-    /// The changes of 100 pairs of runs.
-    fn changes(time: f64, slowness: f64, count: usize, other_machine: bool) -> Vec<Vec<Change>> {
+    /// How many of 100 pairs of runs have a regression, and how many a gain.
+    fn changes(time: f64, slowness: f64, count: usize, other_machine: bool) -> [usize; 2] {
         let noise = &mut Noise(7);
-        let pairs = (0..100).map(|_| {
+        let mut found = [0; 2];
+        for _ in 0..100 {
             let before = run(100.0, 1.0, count, noise);
             let mut now = run(time, slowness, count, noise);
             if other_machine {
                 now.machine.cores += 1;
             }
-            let found = against(&before, &now);
-            assert_eq!(found.compared, 2, "the rate and the time");
-            found.changes
-        });
-        pairs.collect()
+            let Comparison { compared, changes } = against(&before, &now);
+            assert_eq!(compared, 2, "the rate and the time");
+            for (found, regression) in found.iter_mut().zip([true, false]) {
+                let is_so = |change: &Change| change.regression == regression;
+                *found += usize::from(changes.iter().any(is_so));
+            }
+        }
+        found
     }
 
     #[test]
     fn a_slowdown_of_a_fifth_is_found() {
         for count in [5, 8] {
-            let found = changes(120.0, 1.0, count, false);
-            let is_found = |changes: &&Vec<Change>| {
-                changes.iter().any(|change| change.regression) && changes.len() <= 2
-            };
-            let times = found.iter().filter(is_found).count();
-            assert!(times >= 95, "{times} of 100 with {count} rounds");
-            assert!(found.iter().flatten().all(|change| change.regression), "{found:?}");
+            let [worse, better] = changes(120.0, 1.0, count, false);
+            assert!(worse >= 95 && better == 0, "{worse}, {better} with {count} rounds");
         }
     }
 
     #[test]
     fn equal_runs_differ_by_noise_alone() {
         for count in [3, 5, 8] {
-            let found = changes(100.0, 1.0, count, false);
-            let times = found.iter().filter(|changes| !changes.is_empty()).count();
-            assert!(times <= 3, "{times} of 100 with {count} rounds");
+            let [worse, better] = changes(100.0, 1.0, count, false);
+            assert!(worse + better <= 3, "{worse}, {better} with {count} rounds");
+        }
+    }
+
+    #[test]
+    fn figures_of_one_round_are_not_compared() {
+        let noise = &mut Noise(7);
+        let [one, two] = [1, 2].map(|count| run(100.0, 1.0, count, noise));
+        for (before, now, count) in
+            [(&one, &one, 0), (&one, &two, 0), (&two, &one, 0), (&two, &two, 2)]
+        {
+            assert_eq!(against(before, now).compared, count);
         }
     }
 
     #[test]
     fn a_gain_is_no_regression() {
-        let found = changes(70.0, 1.0, 5, false);
-        let times = found.iter().filter(|changes| changes.len() == 2).count();
-        assert!(times >= 95, "{times} of 100");
-        assert!(found.iter().flatten().all(|change| !change.regression), "{found:?}");
+        let [worse, better] = changes(70.0, 1.0, 5, false);
+        assert!(worse == 0 && better >= 95, "{worse}, {better}");
     }
 
     #[test]
     fn a_slower_machine_is_no_regression() {
-        for (time, slowness, fewest, most) in [(100.0, 2.0, 0, 3), (140.0, 0.5, 95, 100)] {
-            let found = changes(time, slowness, 5, true);
-            let times = found.iter().filter(|changes| !changes.is_empty()).count();
-            assert!((fewest..=most).contains(&times), "{times} of 100 for {time}");
-        }
+        let [worse, better] = changes(100.0, 2.0, 5, true);
+        assert!(worse + better <= 3, "{worse}, {better}");
+        let [worse, better] = changes(140.0, 0.5, 5, true);
+        assert!(worse >= 95 && better == 0, "{worse}, {better}");
     }
 
     /// A delay in the network slows the floor as well.
     #[test]
     fn a_slower_way_to_the_store_is_a_regression() {
-        let found = changes(100.0, 1.25, 5, false);
-        let times = found.iter().filter(|changes| !changes.is_empty()).count();
-        assert!(times >= 95, "{times} of 100");
+        let [worse, _] = changes(100.0, 1.25, 5, false);
+        assert!(worse >= 95, "{worse}");
     }
 
     #[test]

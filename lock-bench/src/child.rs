@@ -22,10 +22,8 @@ pub(crate) const JOB: &str = "DISTLOCK_BENCH_JOB";
 pub(crate) enum Said {
     /// It has warmed up. The memory of each lock that it keeps, from the second on; 0 is not known.
     Ready(u64),
-    /// A turn of the round.
-    Turn(Turn),
-    /// The round is over. The processor time of the process.
-    Used(Duration),
+    /// The turns of a round, and the processor time of the process.
+    Played(Vec<Turn>, Duration),
     /// The last words of one that cannot go on.
     Failed(String),
 }
@@ -38,7 +36,7 @@ pub fn child() -> Option<ExitCode> {
         Ok(()) => Some(ExitCode::SUCCESS),
         Err(failure) => {
             // A parent that is gone needs no reason.
-            let _ = say([Said::Failed(failure.to_string())]);
+            let _ = say(&Said::Failed(failure.to_string()));
             Some(ExitCode::FAILURE)
         }
     }
@@ -52,23 +50,23 @@ fn work(job: &str) -> Result<(), Failure> {
 }
 
 async fn serve(job: Job) -> Result<(), Failure> {
-    let contender = all::named(&job.scheme, &job.url, &job.contender)?;
+    let contender = all::named(&job.scheme, &job.contender)?;
     // The first lock brings a session, and whatever else the others share.
     let first = job.held.min(1);
     let others = job.held - first;
-    let mut crew = Crew::open(&*contender, job).await?;
+    let mut crew = Crew::open(contender, job).await?;
     crew.hold(first).await?;
     let before = resident()?;
     crew.hold(others).await?;
     let each = resident()?.saturating_sub(before).checked_div(u64::from(others)).unwrap_or(0);
     crew.warm_up().await?;
-    say([Said::Ready(each)])?;
+    say(&Said::Ready(each))?;
     let mut orders = BufReader::new(tokio::io::stdin()).lines();
     while orders.next_line().await?.is_some() {
         let before = cpu::clients();
         let turns = crew.round().await?;
         let used = cpu::clients().saturating_sub(before);
-        say(turns.into_iter().map(Said::Turn).chain([Said::Used(used)]))?;
+        say(&Said::Played(turns, used))?;
     }
     crew.close().await
 }
@@ -80,11 +78,9 @@ fn resident() -> Result<u64, Failure> {
     Ok(pages.ok_or("/proc/self/statm has no second number")? * 4096)
 }
 
-fn say(said: impl IntoIterator<Item = Said>) -> io::Result<()> {
+fn say(said: &Said) -> io::Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
-    for one in said {
-        serde_json::to_writer(&mut out, &one)?;
-        out.write_all(b"\n")?;
-    }
+    serde_json::to_writer(&mut out, said)?;
+    out.write_all(b"\n")?;
     out.flush()
 }

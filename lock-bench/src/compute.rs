@@ -63,10 +63,10 @@ pub(crate) fn rate(turns: &[Turn]) -> f64 {
     turns.len() as f64 * SECOND as f64 / until.saturating_sub(from).max(1) as f64
 }
 
-/// How each rate of one contender is to another's of the same round.
-fn quotients(rates: &Rounds, ours: &Rounds) -> Rounds {
-    let pairs = rates.0.iter().zip(&ours.0).filter(|(_, ours)| **ours > 0.0);
-    Rounds(pairs.map(|(rate, ours)| rate / ours).collect())
+/// How each figure of one contender is to another's of the same round.
+pub(crate) fn quotients(figures: &Rounds, others: &Rounds) -> Rounds {
+    let pairs = figures.0.iter().zip(&others.0).filter(|(_, other)| **other > 0.0);
+    Rounds(pairs.map(|(figure, other)| figure / other).collect())
 }
 
 /// Sets the ratio of each row to distlock's on the same store, which stands before it.

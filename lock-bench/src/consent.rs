@@ -1,6 +1,6 @@
 //! What a run does to stores in use, said before it begins.
 
-use crate::{Options, Workload};
+use crate::{Options, Preset, Workload};
 
 /// What a store in use may get without a question.
 const CONNECTIONS: u64 = 50;
@@ -27,8 +27,7 @@ pub struct Impact {
 /// Says what a run will do at the most.
 pub fn impact(options: &Options) -> Impact {
     let mut impact = Impact { lines: Vec::new(), harmless: true };
-    let is_in_use = |store: &String| !options.lab || store.contains(':');
-    if !options.stores.iter().any(is_in_use) {
+    if options.lab || options.stores.is_empty() {
         return impact;
     }
     for (name, workload) in loads(options) {
@@ -45,21 +44,18 @@ pub fn impact(options: &Options) -> Impact {
 
 /// Each load, and the greatest one of a sweep.
 fn loads(options: &Options) -> Vec<(String, Workload)> {
-    let named = |preset: &crate::Preset| (preset.to_string(), preset.workload(options.seconds));
-    let mut loads: Vec<_> = options.presets.iter().map(named).collect();
-    loads.extend(options.custom.clone().map(|workload| ("custom".to_owned(), workload)));
-    if let Some((over, values)) = &options.sweep {
-        let most = values.iter().copied().fold(1.0, f64::max).min(f64::from(u32::MAX)) as u32;
-        let mut workload = crate::Preset::Uncontended.workload(options.seconds);
-        match over.as_str() {
-            "processes" => (workload.processes, workload.workers) = (most, most.saturating_mul(4)),
-            "workers" => (workload.processes, workload.workers) = (most, most),
-            "ttl" => (workload.names, workload.workers) = (100, 100),
-            _ => (workload.names, workload.workers) = (most, most),
+    let name = |preset: Option<Preset>| preset.map_or("custom", Preset::name).to_owned();
+    let loads = options.loads().into_iter().map(|(preset, load)| (name(preset), load));
+    let sweep = options.sweep.iter().map(|(over, values)| {
+        let most = values.iter().copied().fold(1.0, f64::max);
+        let mut load = options.swept(over, most);
+        if over == "workers" {
+            // Each has a client of its own.
+            load.processes = load.workers;
         }
-        loads.push((format!("sweep of {over}"), workload));
-    }
-    loads
+        (format!("sweep of {over}"), load)
+    });
+    loads.chain(sweep).collect()
 }
 
 fn connections(options: &Options, workload: &Workload) -> u64 {
@@ -87,7 +83,6 @@ fn requests(workload: &Workload) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Preset;
 
     fn of(presets: &[Preset]) -> Options {
         let stores = vec!["redis://me:secret@host".into()];

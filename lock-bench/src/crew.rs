@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::{
     task::{JoinSet, coop::consume_budget},
     time::timeout,
@@ -35,26 +36,28 @@ pub(crate) struct Crew {
 
 /// A worker.
 struct Hand {
-    number: u32,
-    name: u32,
-    shared: bool,
+    /// What all of its turns have in common.
+    own: Turn,
     worker: Box<dyn Worker>,
 }
 
 impl Crew {
     /// Connects.
-    pub(crate) async fn open(contender: &dyn Contender, job: Job) -> Result<Self, Failure> {
+    pub(crate) async fn open(contender: Contender, job: Job) -> Result<Self, Failure> {
         let mut crew = Self { job, clients: Vec::new(), hands: Vec::new(), holders: Vec::new() };
         for number in crew.job.workers.clone() {
             if crew.clients.is_empty() || crew.job.apart {
                 crew.clients.push(contender.open(&crew.job.url, &crew.job.workload).await?);
             }
-            let name = crew.job.name_of(number);
+            // One that cannot wait takes a name of its own for each worker.
+            let names = if contender.role.waits() { crew.job.workload.names } else { u32::MAX };
+            let name = number % names;
             let shared = crew.job.workload.is_shared(number);
             let full = format!("{}{name}", crew.job.prefix);
             let client = &crew.clients[crew.clients.len() - 1];
             let worker = client.worker(&full, shared).await?;
-            crew.hands.push(Hand { number, name, shared, worker });
+            let own = Turn { worker: number, name, shared, ..Turn::default() };
+            crew.hands.push(Hand { own, worker });
         }
         Ok(crew)
     }
@@ -81,7 +84,7 @@ impl Crew {
         let Workload { hold, .. } = self.job.workload;
         let (start, mut tasks) = (now(), JoinSet::new());
         for hand in take(&mut self.hands) {
-            let pace = Pace::of(&self.job.workload, hand.number, start, time);
+            let pace = Pace::of(&self.job.workload, hand.own.worker, start, time);
             tasks.spawn(hand.work(pace, hold));
         }
         let mut turns = Vec::new();
@@ -99,10 +102,10 @@ impl Crew {
     }
 
     /// Gives all back, and disconnects.
-    pub(crate) async fn close(mut self) -> Result<(), Failure> {
+    pub(crate) async fn close(&mut self) -> Result<(), Failure> {
         all(take(&mut self.holders), false).await?;
         self.hands.clear();
-        for client in self.clients {
+        for client in take(&mut self.clients) {
             client.close().await?;
         }
         Ok(())
@@ -111,24 +114,14 @@ impl Crew {
 
 /// Lets all workers acquire, or release, some of them at once.
 async fn all(hands: Vec<Hand>, acquire: bool) -> Result<Vec<Hand>, Failure> {
-    let (mut waiting, mut tasks, mut done) = (hands.into_iter(), JoinSet::new(), Vec::new());
-    loop {
-        while tasks.len() < AT_ONCE
-            && let Some(mut hand) = waiting.next()
-        {
-            tasks.spawn(async move {
-                match acquire {
-                    true => hand.worker.acquire().await.map(drop)?,
-                    false => hand.worker.release().await?,
-                }
-                Ok::<_, Failure>(hand)
-            });
+    let turns = hands.into_iter().map(|mut hand| async move {
+        match acquire {
+            true => hand.worker.acquire().await.map(drop)?,
+            false => hand.worker.release().await?,
         }
-        match tasks.join_next().await {
-            Some(hand) => done.push(hand??),
-            None => return Ok(done),
-        }
-    }
+        Ok::<_, Failure>(hand)
+    });
+    stream::iter(turns).buffer_unordered(AT_ONCE).try_collect().await
 }
 
 impl Hand {
@@ -142,19 +135,8 @@ impl Hand {
             }
             let releasing = now();
             self.worker.release().await?;
-            let (worker, name, shared) = (self.number, self.name, self.shared);
             let released = now();
-            turns.push(Turn {
-                worker,
-                name,
-                shared,
-                scheduled,
-                asked,
-                granted,
-                releasing,
-                released,
-                token,
-            });
+            turns.push(Turn { scheduled, asked, granted, releasing, released, token, ..self.own });
             // A store in this process answers at once, and one task would keep the thread.
             consume_budget().await;
         }

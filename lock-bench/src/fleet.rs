@@ -50,7 +50,10 @@ impl Fleet {
         }
         let (mut turns, mut used) = (Vec::new(), Duration::ZERO);
         for member in &mut self.members {
-            used += member.turns(&mut turns).await?;
+            if let Said::Played(own, time) = member.hear().await? {
+                turns.extend(own);
+                used += time;
+            }
         }
         Ok((turns, used))
     }
@@ -105,16 +108,6 @@ impl Member {
         let orders = leader.0.stdin.take().ok_or("a process without stdin")?;
         let said = leader.0.stdout.take().ok_or("a process without stdout")?;
         Ok(Self { leader, orders, said: BufReader::new(said).lines(), each: 0 })
-    }
-
-    async fn turns(&mut self, turns: &mut Vec<Turn>) -> Result<Duration, Failure> {
-        loop {
-            match self.hear().await? {
-                Said::Turn(turn) => turns.push(turn),
-                Said::Used(used) => return Ok(used),
-                Said::Ready(_) | Said::Failed(_) => {}
-            }
-        }
     }
 
     async fn hear(&mut self) -> Result<Said, Failure> {

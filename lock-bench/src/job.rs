@@ -14,8 +14,6 @@ pub(crate) struct Job {
     pub url: String,
     /// The contender's name.
     pub contender: String,
-    /// Whether the contender waits. One that does not takes a name of its own for each worker.
-    pub waits: bool,
     /// The start of all names.
     pub prefix: String,
     pub workload: Workload,
@@ -28,11 +26,6 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// The number of a worker's name.
-    pub(crate) fn name_of(&self, worker: u32) -> u32 {
-        if self.waits { worker % self.workload.names } else { worker }
-    }
-
     /// The share of one of several processes.
     pub(crate) fn part(&self, process: u32) -> Self {
         let all = self.workers.len() as u64;

@@ -6,11 +6,10 @@ use lock_lab::{EtcdCluster, LabError, Network, RedisSentinels, Server, Side, Zoo
 use tokio::time::timeout;
 
 use crate::{
-    Failure, Figures, Progress, Role, Row, Workload,
+    Failure, Figures, Progress, Row, Workload,
     clock::{SECOND, nanos, now},
     compute,
-    contender::{Client, Worker, all},
-    place::Place,
+    contender::{Client, Worker, all::DISTLOCK},
     stage::Stage,
 };
 
@@ -23,12 +22,6 @@ enum Nodes {
     Etcd(EtcdCluster),
     ZooKeeper(ZooKeeperCluster),
     Redis(RedisSentinels),
-}
-
-/// From where clients reach the nodes.
-enum Way<'a> {
-    Network(Side),
-    Loopback(&'a Place),
 }
 
 /// A worker that can move to another thread and back.
@@ -45,11 +38,11 @@ pub(crate) fn is_played(scheme: &str) -> bool {
 /// A row per store that has a leader.
 pub(crate) async fn rows(stage: &Stage<'_>, workload: &Workload) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
-    for store in stage.stores.iter().filter(|store| is_played(store.target.scheme)) {
-        let label = &store.target.label;
-        match row(stage, store.target.scheme, label, workload).await {
+    for store in stage.stores.iter().filter(|store| is_played(store.scheme)) {
+        let label = &store.label;
+        match row(stage, store.scheme, label, workload).await {
             Ok(row) => rows.push(row),
-            Err(failure) => stage.failed(&store.target.what("distlock", "leader"), failure)?,
+            Err(failure) => stage.failed(&store.what(DISTLOCK.name, "leader"), failure)?,
         }
     }
     Ok(rows)
@@ -61,52 +54,50 @@ async fn row(
     label: &str,
     workload: &Workload,
 ) -> Result<Row, Failure> {
-    let (nodes, way) = start(scheme, &stage.place).await?;
-    let mut asking = connect(&way, nodes.url(), workload.clone()).await?;
+    let (nodes, side) = start(scheme).await?;
+    let mut asking = connect(&side, nodes.url(), workload.clone()).await?;
     let mut figures = Figures::default();
     for _ in 0..stage.options.rounds {
-        (stage.progress)(Progress::Begins("leader", label, "distlock"));
+        (stage.progress)(Progress::Begins("leader", label, DISTLOCK.name));
         // Also gets over the change before.
-        asking = next_grant(&way, asking).await?.0;
+        asking = next_grant(&side, asking).await?.0;
         let leader = nodes.leader().await?;
         let killed = now();
         nodes.node(leader).kill();
-        let (again, granted) = next_grant(&way, asking).await?;
+        let (again, granted) = next_grant(&side, asking).await?;
         asking = again;
         let time = granted.saturating_sub(killed);
         compute::add_time(&mut figures, time);
         (stage.progress)(Progress::Ended(SECOND as f64 / time.max(1) as f64));
         nodes.mend(leader).await?;
     }
-    way.run(asking.client.close()).await??;
-    Ok(Row::new(label, "distlock".to_owned(), Role::Distlock, figures))
+    side.run(asking.client.close()).await?;
+    Ok(Row::new(label, DISTLOCK.name, DISTLOCK.role, figures))
 }
 
-/// Redis needs no network: its nodes are on 127.0.0.1.
-async fn start<'a>(scheme: &str, place: &'a Place) -> Result<(Nodes, Way<'a>), Failure> {
-    if scheme == "redis" {
-        return Ok((Nodes::Redis(RedisSentinels::start().await?), Way::Loopback(place)));
-    }
+/// The nodes, and the place of their client.
+async fn start(scheme: &str) -> Result<(Nodes, Side), Failure> {
     let network = Network::new()?;
     let nodes = match scheme {
         "etcd" => Nodes::Etcd(EtcdCluster::start(&network).await?),
-        _ => Nodes::ZooKeeper(ZooKeeperCluster::start(&network).await?),
+        "zookeeper" => Nodes::ZooKeeper(ZooKeeperCluster::start(&network).await?),
+        _ => Nodes::Redis(RedisSentinels::start_on(&network).await?),
     };
-    Ok((nodes, Way::Network(network.side()?)))
+    Ok((nodes, network.side()?))
 }
 
-async fn connect(way: &Way<'_>, url: String, workload: Workload) -> Result<Asking, Failure> {
-    way.run(async move {
-        let client = all::distlock().open(&url, &workload).await?;
+async fn connect(side: &Side, url: String, workload: Workload) -> Result<Asking, Failure> {
+    side.run(async move {
+        let client = DISTLOCK.open(&url, &workload).await?;
         let worker = client.worker("distlock-bench/leader", false).await?;
         Ok::<_, Failure>(Asking { worker, client })
     })
-    .await?
+    .await
 }
 
 /// Asks until there is a grant, and gives the lock back. Errors are expected while nobody leads.
-async fn next_grant(way: &Way<'_>, mut asking: Asking) -> Result<(Asking, u64), Failure> {
-    way.run(async move {
+async fn next_grant(side: &Side, mut asking: Asking) -> Result<(Asking, u64), Failure> {
+    side.run(async move {
         let end = now() + nanos(LIMIT);
         while now() < end {
             if let Ok(Ok(_)) = timeout(LIMIT, asking.worker.acquire()).await {
@@ -119,19 +110,7 @@ async fn next_grant(way: &Way<'_>, mut asking: Asking) -> Result<(Asking, u64), 
         }
         Err(format!("no grant within {} s after the leader's death", LIMIT.as_secs()).into())
     })
-    .await?
-}
-
-impl Way<'_> {
-    async fn run<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, Failure> {
-        match self {
-            Self::Network(side) => Ok(side.run(work).await),
-            Self::Loopback(place) => place.run(work).await,
-        }
-    }
+    .await
 }
 
 impl Nodes {

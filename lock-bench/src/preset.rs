@@ -4,6 +4,23 @@ use std::{fmt, time::Duration};
 
 use crate::{Kind, Workload};
 
+/// The TTL of the locks whose holder is killed: every store allows it.
+const OF_A_CRASH: Duration = Duration::from_secs(5);
+
+/// The name, the workers, names and processes, and the sentence what it models, in the order of
+/// [`Preset::ALL`].
+static ROWS: [(&str, [u32; 3], &str); 9] = [
+    ("uncontended", [1, 1, 1], "A job that nobody else wants: the price of asking."),
+    ("many-names", [64, 64, 1], "A service that locks one row per request."),
+    ("hot-name", [16, 1, 1], "Tasks of one process that want the same name."),
+    ("hot-fleet", [16, 1, 4], "Processes of a fleet that want the same name."),
+    ("herd", [256, 1, 1], "A fleet that starts at once, as after a deploy."),
+    ("readers", [20, 1, 1], "Many that read a configuration, and few that change it."),
+    ("permits", [16, 1, 1], "A pool with fewer places than workers."),
+    ("crash", [2, 1, 2], "A holder's process dies (kill -9): the time until the next grant."),
+    ("leader", [2, 1, 2], "The leader of three nodes dies: the time until the next grant."),
+];
+
 /// A load with a name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Preset {
@@ -41,39 +58,9 @@ impl Preset {
         Self::Leader,
     ];
 
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Uncontended => "uncontended",
-            Self::ManyNames => "many-names",
-            Self::HotName => "hot-name",
-            Self::HotFleet => "hot-fleet",
-            Self::Herd => "herd",
-            Self::Readers => "readers",
-            Self::Permits => "permits",
-            Self::Crash => "crash",
-            Self::Leader => "leader",
-        }
-    }
-
     /// The one of this name.
     pub(crate) fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|preset| preset.name() == name)
-    }
-
-    /// The sentence what it models.
-    pub fn models(self) -> &'static str {
-        match self {
-            Self::Uncontended => "A job that nobody else wants: the price of asking.",
-            Self::ManyNames => "A service that locks one row per request.",
-            Self::HotName => "Tasks of one process that want the same name.",
-            Self::HotFleet => "Processes of a fleet that want the same name.",
-            Self::Herd => "A fleet that starts at once, as after a deploy.",
-            Self::Readers => "Many that read a configuration, and few that change it.",
-            Self::Permits => "A pool with fewer places than workers.",
-            Self::Crash => "A holder's process dies (kill -9): the time until the next grant.",
-            Self::Leader => "The leader of three nodes dies: the time until the next grant.",
-        }
     }
 
     /// Whether it breaks servers or processes, so that only private servers can have it.
@@ -81,18 +68,20 @@ impl Preset {
         matches!(self, Self::Crash | Self::Leader)
     }
 
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        ROWS[self as usize].0
+    }
+
+    /// The sentence what it models.
+    pub fn models(self) -> &'static str {
+        ROWS[self as usize].2
+    }
+
     /// Its load, measured for this long. The presets that [need the lab](Self::needs_lab) have one
     /// holder and one waiter.
     pub fn workload(self, seconds: Duration) -> Workload {
-        let (workers, names, processes) = match self {
-            Self::Uncontended => (1, 1, 1),
-            Self::ManyNames => (64, 64, 1),
-            Self::HotName | Self::Permits => (16, 1, 1),
-            Self::HotFleet => (16, 1, 4),
-            Self::Herd => (256, 1, 1),
-            Self::Readers => (20, 1, 1),
-            Self::Crash | Self::Leader => (2, 1, 2),
-        };
+        let [workers, names, processes] = ROWS[self as usize].1;
         let kind = match self {
             Self::Readers => Kind::Readers,
             Self::Permits => Kind::Permits,
@@ -106,7 +95,7 @@ impl Preset {
             seconds,
             kind,
             rate: None,
-            ttl: None,
+            ttl: (self == Self::Crash).then_some(OF_A_CRASH),
             herd: self == Self::Herd,
         }
     }

@@ -75,13 +75,25 @@ pub struct Row {
 }
 
 impl Row {
-    pub(crate) fn new(store: &str, contender: String, role: Role, figures: Figures) -> Self {
-        let (store, second) = (store.to_owned(), Vec::new());
-        Self { store, contender, role, figures, ratio: None, second }
+    pub(crate) fn new(store: &str, contender: &str, role: Role, figures: Figures) -> Self {
+        let (store, contender) = (store.to_owned(), contender.to_owned());
+        Self { store, contender, role, figures, ratio: None, second: Vec::new() }
     }
 }
 
-/// A ratio with an interval: the median, the least and the greatest of the rounds.
+/// How much wider than the range of the rounds the interval is. From two rounds on, it holds the
+/// true value in 19 of 20 runs, by Student's t: few rounds show too little of the spread.
+fn width(rounds: usize) -> f64 {
+    match rounds {
+        ..=2 => 16.0,
+        3 => 3.0,
+        4 => 1.5,
+        _ => 1.0,
+    }
+}
+
+/// A ratio with an interval: the median, the least and the greatest of the rounds. Of two rounds the
+/// interval is 16 times as wide, of three 3 times, of four half as wide again. Of one it is a point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     /// The median.
@@ -97,13 +109,14 @@ impl Ratio {
     pub fn of(rounds: &Rounds) -> Option<Self> {
         let mut values = rounds.0.clone();
         values.sort_by(f64::total_cmp);
-        let (low, high) = (*values.first()?, *values.last()?);
+        let ends = (*values.first()?, *values.last()?);
         let half = values.len() / 2;
         let median = match values.len() % 2 {
             0 => f64::midpoint(values[half - 1], values[half]),
             _ => values[half],
         };
-        Some(Self { median, low, high })
+        let end = |end: f64| (median + width(values.len()) * (end - median)).max(0.0);
+        Some(Self { median, low: end(ends.0), high: end(ends.1) })
     }
 }
 

@@ -8,12 +8,15 @@ use lock_report::{Machine, versions};
 use crate::{
     Failure, Figures, Options, Preset, Progress, Report, Row, Section, Turn, Workload,
     clock::{SECOND, now},
-    compute, cores, crash,
+    compute,
+    contender::Contender,
+    cores, crash,
     crew::WARM_UP,
     leader,
-    stage::{Stage, Store},
+    stage::Stage,
     stand::Stand,
     sweep,
+    target::Target,
 };
 
 /// How many turns a timeline has at the most: more would be a grey block.
@@ -33,20 +36,20 @@ pub async fn run(
     progress: &(dyn Fn(Progress<'_>) + Sync),
 ) -> Result<Report, Failure> {
     let (began, started) = (now(), humantime::format_rfc3339_seconds(wall_clock()).to_string());
-    let loads = loads(options)?;
-    let stage = Stage::set(options, progress).await?;
+    options.check()?;
+    let (stage, loads) = (Stage::set(options, progress).await?, options.loads());
     progress(Progress::Rounds(rounds(&stage, &loads)));
     let mut sections = Vec::new();
     for (preset, workload) in loads {
+        let name = preset.map_or("custom", Preset::name);
         let mut rows = match preset {
             Some(Preset::Crash) => crash::rows(&stage, &workload).await?,
             Some(Preset::Leader) => leader::rows(&stage, &workload).await?,
-            _ => rows(&stage, preset.map_or("custom", Preset::name), &workload).await?,
+            _ => rows(&stage, name, &workload).await?,
         };
         compute::set_ratios(&mut rows);
         let models = preset.map_or("A load by hand.", Preset::models).to_owned();
-        let preset = preset.map_or("custom", Preset::name).to_owned();
-        sections.push(Section { preset, models, workload, rows });
+        sections.push(Section { preset: name.to_owned(), models, workload, rows });
     }
     let sweeps = sweep::play(&stage).await?;
     let missing = stage.missing();
@@ -69,50 +72,21 @@ pub async fn run(
 
 /// Only of what has played: a store in use may have another version than this machine's.
 fn versions_of(stage: &Stage<'_>) -> BTreeMap<String, String> {
-    let private = || stage.stores.iter().filter(|store| store.target.server().is_some());
+    let private = || stage.stores.iter().filter(|store| store.server().is_some());
     let mut versions = versions();
     versions.retain(|program, _| {
         let program = program.to_lowercase();
-        program == "distlock" || private().any(|store| program.contains(store.target.scheme))
+        program == "distlock" || private().any(|store| program.contains(store.scheme))
     });
     versions
 }
 
-/// The loads, or what is wrong with them.
-fn loads(options: &Options) -> Result<Vec<(Option<Preset>, Workload)>, Failure> {
-    let needs_lab = options.presets.iter().find(|preset| preset.needs_lab() && !options.lab);
-    if let Some(preset) = needs_lab {
-        return Err(format!("the preset {preset} needs private servers: --lab").into());
-    }
-    if options.rounds == 0 || options.seconds.is_zero() {
-        return Err("a round lasts more than 0 s, and there is at least one".into());
-    }
-    let mut loads: Vec<_> = options
-        .presets
-        .iter()
-        .map(|preset| (Some(*preset), preset.workload(options.seconds)))
-        .collect();
-    if let (Some(custom), None) = (&options.custom, &options.sweep) {
-        custom.check()?;
-        loads.push((None, custom.clone()));
-    }
-    for (preset, workload) in &mut loads {
-        if *preset == Some(Preset::Crash) {
-            workload.ttl = Some(crash::TTL);
-        }
-    }
-    sweep::check(options)?;
-    Ok(loads)
-}
-
 fn rounds(stage: &Stage<'_>, loads: &[(Option<Preset>, Workload)]) -> usize {
-    let of_store = |store: &Store| -> usize {
+    let of_store = |store: &Target| -> usize {
         let of_load = |(preset, workload): &(Option<Preset>, Workload)| match preset {
-            Some(Preset::Leader) => usize::from(leader::is_played(store.target.scheme)),
-            Some(Preset::Crash) => {
-                store.who(workload).filter(|contender| contender.role().waits()).count()
-            }
-            _ => store.who(workload).count(),
+            Some(Preset::Leader) => usize::from(leader::is_played(store.scheme)),
+            Some(Preset::Crash) => crash::who(store, workload).len(),
+            _ => store.who(workload).len(),
         };
         loads.iter().map(of_load).sum()
     };
@@ -124,78 +98,70 @@ async fn rows(stage: &Stage<'_>, load: &str, workload: &Workload) -> Result<Vec<
     let mut rows = Vec::new();
     for store in &stage.stores {
         let mut playing = ready(stage, store, load, workload).await?;
+        let count = playing.len();
         for round in 0..stage.options.rounds as usize {
-            let count = playing.len();
             for place in 0..count {
-                playing[(place + round) % count].round(stage, workload).await?;
+                let (stand, row) = &mut playing[(place + round) % count];
+                if let Some(shown) = row
+                    && let Err(failure) = add(stand, shown, load, workload).await
+                {
+                    *row = None;
+                    stage.failed(&stand.what(), failure)?;
+                }
             }
         }
-        for Playing { stand, row, failed, .. } in playing {
+        for (stand, row) in playing {
             let what = stand.what();
             if let Err(failure) = stand.close().await {
                 stage.failed(&what, failure)?;
             }
-            rows.extend((!failed).then_some(row));
+            rows.extend(row);
         }
     }
     Ok(rows)
 }
 
-/// A contender that plays, and what it has shown so far.
-struct Playing<'a> {
-    stand: Stand<'a>,
-    row: Row,
-    /// Whether its timeline is part of the report.
-    shows_a_second: bool,
-    failed: bool,
-}
+/// A contender that plays, and what it has shown so far. `None` after a failure.
+type Playing<'a> = (Stand<'a>, Option<Row>);
 
 /// Connects all contenders of a load.
 async fn ready<'a>(
     stage: &'a Stage<'a>,
-    store: &'a Store,
+    store: &'a Target,
     load: &str,
     workload: &Workload,
 ) -> Result<Vec<Playing<'a>>, Failure> {
-    let label = &store.target.label;
-    if workload.processes > 1 && !store.target.has_processes() {
+    let label = &store.label;
+    if workload.processes > 1 && !store.has_processes() {
         stage.miss(format!("{label}, {load}: it excludes the tasks of one process only"));
     }
     let mut playing = Vec::new();
     for contender in store.who(workload) {
-        let job = stage.job(store, &**contender, workload);
-        match Stand::open(stage, &store.target, contender, load, job).await {
+        let job = stage.job(store, contender, workload);
+        let Contender { name, role, .. } = contender;
+        match Stand::open(stage, store, contender, load, job).await {
             Ok(stand) => {
-                let (name, role) = (contender.name(), contender.role());
-                let row = Row::new(label, name, role, Figures::default());
-                let shows_a_second = load == Preset::HotName.name() && row.role.waits();
-                playing.push(Playing { stand, row, shows_a_second, failed: false });
+                playing.push((stand, Some(Row::new(label, name, role, Figures::default()))))
             }
-            Err(failure) => stage.failed(&store.target.what(&contender.name(), load), failure)?,
+            Err(failure) => stage.failed(&store.what(name, load), failure)?,
         }
     }
     Ok(playing)
 }
 
-impl Playing<'_> {
-    async fn round(&mut self, stage: &Stage<'_>, workload: &Workload) -> Result<(), Failure> {
-        if self.failed {
-            return Ok(());
-        }
-        match self.stand.round().await {
-            Ok(round) => {
-                compute::add(&mut self.row.figures, &round, workload);
-                if self.shows_a_second && self.row.second.is_empty() {
-                    self.row.second = second(&round.turns);
-                }
-            }
-            Err(failure) => {
-                self.failed = true;
-                stage.failed(&self.stand.what(), failure)?;
-            }
-        }
-        Ok(())
+/// Adds a round.
+async fn add(
+    stand: &mut Stand<'_>,
+    row: &mut Row,
+    load: &str,
+    workload: &Workload,
+) -> Result<(), Failure> {
+    let round = stand.round().await?;
+    compute::add(&mut row.figures, &round, workload);
+    if load == Preset::HotName.name() && row.role.waits() && row.second.is_empty() {
+        row.second = second(&round.turns);
     }
+    Ok(())
 }
 
 /// The turns of the first second, in the order of their grants.

@@ -1,17 +1,14 @@
 //! What all parts of a run share.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Mutex, PoisonError,
     atomic::{AtomicU32, Ordering},
 };
 
 use uuid::Uuid;
 
 use crate::{
-    Failure, Kind, Options, Progress, Role, Violated, Workload,
-    contender::{Contender, all},
-    job::Job,
-    place::Place,
+    Failure, Options, Progress, Violated, Workload, contender::Contender, job::Job, place::Place,
     target::Target,
 };
 
@@ -19,17 +16,11 @@ pub(crate) struct Stage<'a> {
     pub options: &'a Options,
     pub progress: &'a (dyn Fn(Progress<'_>) + Sync),
     pub place: Place,
-    pub stores: Vec<Store>,
+    pub stores: Vec<Target>,
     /// The start of all names of the run.
     run: String,
     loads: AtomicU32,
     missing: Mutex<Vec<String>>,
-}
-
-/// A store, and who plays on it.
-pub(crate) struct Store {
-    pub target: Target,
-    pub contenders: Vec<Arc<dyn Contender>>,
 }
 
 impl<'a> Stage<'a> {
@@ -37,18 +28,7 @@ impl<'a> Stage<'a> {
         options: &'a Options,
         progress: &'a (dyn Fn(Progress<'_>) + Sync),
     ) -> Result<Self, Failure> {
-        let (targets, mut missing) = Target::all(options).await?;
-        let mut stores = Vec::new();
-        for target in targets {
-            let contenders = if options.alone || target.is_deployment {
-                vec![all::distlock()]
-            } else {
-                let (contenders, left_out) = all::of(target.scheme, &target.url);
-                missing.extend(left_out);
-                contenders
-            };
-            stores.push(Store { target, contenders });
-        }
+        let (stores, missing) = Target::all(options).await?;
         let id = Uuid::new_v4().simple().to_string();
         let run = format!("distlock-bench/{}", &id[..8]);
         let (place, missing, loads) = (Place::start()?, Mutex::new(missing), AtomicU32::new(0));
@@ -56,13 +36,12 @@ impl<'a> Stage<'a> {
     }
 
     /// The job of all workers of one contender: its names are new.
-    pub(crate) fn job(&self, store: &Store, by: &dyn Contender, workload: &Workload) -> Job {
+    pub(crate) fn job(&self, store: &Target, by: Contender, workload: &Workload) -> Job {
         let load = self.loads.fetch_add(1, Ordering::Relaxed);
         Job {
-            scheme: store.target.scheme.to_owned(),
-            url: store.target.url.clone(),
-            contender: by.name(),
-            waits: by.role().waits(),
+            scheme: store.scheme.to_owned(),
+            url: store.url.clone(),
+            contender: by.name.to_owned(),
             prefix: format!("{}/{load}/", self.run),
             workload: workload.clone(),
             workers: 0..workload.workers,
@@ -91,20 +70,5 @@ impl<'a> Stage<'a> {
 
     pub(crate) fn missing(&self) -> Vec<String> {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-impl Store {
-    /// Those who can play a load.
-    pub(crate) fn who(&self, workload: &Workload) -> impl Iterator<Item = &Arc<dyn Contender>> {
-        let (is_exclusive, herd) = (workload.kind == Kind::Exclusive, workload.herd);
-        let is_hot = workload.names < workload.workers;
-        let fits = workload.processes == 1 || self.target.has_processes();
-        self.contenders.iter().filter(move |one| match one.role() {
-            Role::Distlock => fits,
-            // An order has its price where many want a name.
-            Role::Unordered => fits && is_exclusive && is_hot && !herd,
-            role => fits && is_exclusive && (role.waits() || !herd),
-        })
     }
 }

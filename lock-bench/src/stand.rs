@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use tokio::sync::Mutex;
+
 use crate::{
-    Failure, Progress, Role, Turn, compute,
+    Failure, Progress, Role, compute,
     contender::Contender,
     cores,
     counted::{Counted, Standing, counters},
@@ -12,7 +14,6 @@ use crate::{
     exclusion,
     fleet::Fleet,
     job::Job,
-    place::Place,
     round::Round,
     stage::Stage,
     target::Target,
@@ -30,8 +31,8 @@ pub(crate) struct Stand<'a> {
 }
 
 enum Workers {
-    /// Tasks of this process. `None` while they play, and after a failure.
-    Here(Option<Box<Crew>>),
+    /// Tasks of this process, on the thread of the clients.
+    Here(Arc<Mutex<Crew>>),
     Fleet(Fleet),
 }
 
@@ -40,22 +41,22 @@ impl<'a> Stand<'a> {
     pub(crate) async fn open(
         stage: &'a Stage<'a>,
         target: &'a Target,
-        contender: &Arc<dyn Contender>,
+        contender: Contender,
         load: &str,
         job: Job,
     ) -> Result<Self, Failure> {
         let before = counters(target.server()).await?;
-        let (role, load) = (contender.role(), load.to_owned());
+        let (role, load) = (contender.role, load.to_owned());
         let workers = if job.workload.processes > 1 || job.held > 0 {
             Workers::Fleet(Fleet::start(&job).await?)
         } else {
-            let (contender, job) = (contender.clone(), job.clone());
+            let job = job.clone();
             let ready = async move {
-                let mut crew = Crew::open(&*contender, job).await?;
+                let mut crew = Crew::open(contender, job).await?;
                 crew.warm_up().await?;
-                Ok::<_, Failure>(Box::new(crew))
+                Ok::<_, Failure>(Arc::new(Mutex::new(crew)))
             };
-            Workers::Here(Some(stage.place.run(ready).await??))
+            Workers::Here(stage.place.run(ready).await??)
         };
         let standing = match before.zip(counters(target.server()).await?) {
             Some((before, now)) => Standing::since(target.scheme, &before, &now),
@@ -92,8 +93,9 @@ impl<'a> Stand<'a> {
         let (mut turns, client_cpu) = match &mut self.workers {
             Workers::Fleet(fleet) => fleet.round().await?,
             Workers::Here(crew) => {
-                let used = cpu::clients();
-                let turns = here(&self.stage.place, crew).await?;
+                let (crew, used) = (crew.clone(), cpu::clients());
+                let round = async move { crew.lock().await.round().await };
+                let turns = self.stage.place.run(round).await??;
                 (turns, cpu::clients().saturating_sub(used))
             }
         };
@@ -120,19 +122,10 @@ impl<'a> Stand<'a> {
     pub(crate) async fn close(self) -> Result<(), Failure> {
         match self.workers {
             Workers::Fleet(fleet) => fleet.close().await,
-            Workers::Here(Some(crew)) => self.stage.place.run(crew.close()).await?,
-            Workers::Here(None) => Ok(()),
+            Workers::Here(crew) => {
+                let close = async move { crew.lock().await.close().await };
+                self.stage.place.run(close).await?
+            }
         }
     }
-}
-
-async fn here(place: &Place, crew: &mut Option<Box<Crew>>) -> Result<Vec<Turn>, Failure> {
-    let mut playing = crew.take().ok_or("the workers have failed before")?;
-    let work = async move {
-        let turns = playing.round().await;
-        (playing, turns)
-    };
-    let (played, turns) = place.run(work).await?;
-    *crew = Some(played);
-    turns
 }

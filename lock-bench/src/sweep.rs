@@ -1,22 +1,17 @@
 //! How a cost grows.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use crate::{
-    Failure, Options, Preset, Ratio, Role, Rounds, Sweep, SweepPoint, Workload, compute,
+    Failure, Ratio, Role, Rounds, Sweep, SweepPoint, compute,
     contender::Contender,
     counted::{Counted, counters},
     job::Job,
-    stage::{Stage, Store},
+    stage::Stage,
     stand::Stand,
+    target::Target,
 };
 
-/// What can change.
-const OVER: [&str; 5] = ["names", "workers", "processes", "held", "ttl"];
-/// The greatest number that can be asked for.
-const MOST: f64 = 1_000_000.0;
-/// The locks that a sweep of TTLs keeps.
-const KEPT: u32 = 100;
 /// The TTL of a lock without one of its own.
 const TTL: Duration = Duration::from_secs(15);
 /// By then a new hold has its watches: etcd's driver asks for one per lock that lasts, after 50 ms.
@@ -25,29 +20,10 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// before etcd's driver lists what it holds, which it does once a minute.
 const IDLE: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
 
-/// Refuses a sweep that cannot be played.
-pub(crate) fn check(options: &Options) -> Result<(), Failure> {
-    let Some((over, values)) = &options.sweep else { return Ok(()) };
-    if !OVER.contains(&over.as_str()) {
-        let known = OVER.join(", ");
-        return Err(format!("unknown sweep {over:?}; known are {known}").into());
-    }
-    if values.is_empty() {
-        return Err(format!("the sweep of {over} has no value").into());
-    }
-    let fits =
-        |value: &&f64| (1.0..=MOST).contains(*value) && (over == "ttl" || value.fract() == 0.0);
-    if let Some(value) = values.iter().find(|value| !fits(value)) {
-        return Err(format!("{over} = {value}; a sweep has whole numbers from 1 to {MOST}").into());
-    }
-    values.iter().try_for_each(|value| Ok(load(options, over, *value).check()?))
-}
-
 /// How many points a sweep will have.
 pub(crate) fn points(stage: &Stage<'_>) -> usize {
     let Some((over, values)) = &stage.options.sweep else { return 0 };
-    let of_store = |store: &Store| who(store, over).len() * values.len();
-    stage.stores.iter().map(of_store).sum()
+    stage.stores.iter().map(|store| who(store, over).len() * values.len()).sum()
 }
 
 pub(crate) async fn play(stage: &Stage<'_>) -> Result<Vec<Sweep>, Failure> {
@@ -55,7 +31,7 @@ pub(crate) async fn play(stage: &Stage<'_>) -> Result<Vec<Sweep>, Failure> {
     let mut sweeps = Vec::new();
     for store in &stage.stores {
         for contender in who(store, over) {
-            let label = &store.target.label;
+            let label = &store.label;
             let mut points = Vec::new();
             for value in values {
                 let name = format!("{over} = {value}");
@@ -63,7 +39,7 @@ pub(crate) async fn play(stage: &Stage<'_>) -> Result<Vec<Sweep>, Failure> {
                     Ok(point) => points.push(point),
                     Err(failure) => {
                         // What the store admits no more of, it admits no more of later either.
-                        let what = store.target.what(&contender.name(), &name);
+                        let what = store.what(contender.name, &name);
                         stage.failed(&what, failure)?;
                         break;
                     }
@@ -77,65 +53,43 @@ pub(crate) async fn play(stage: &Stage<'_>) -> Result<Vec<Sweep>, Failure> {
     Ok(sweeps)
 }
 
-fn sweep(over: &str, store: &str, by: &Arc<dyn Contender>, points: Vec<SweepPoint>) -> Sweep {
+fn sweep(over: &str, store: &str, by: Contender, points: Vec<SweepPoint>) -> Sweep {
     let usable = points.iter().filter(|point| point.rate > 0.0);
     let times: Vec<_> = usable.map(|point| (point.value, 1.0 / point.rate)).collect();
     Sweep {
         over: over.to_owned(),
         store: store.to_owned(),
-        contender: by.name(),
+        contender: by.name.to_owned(),
         exponent: compute::exponent(&times),
         points,
     }
 }
 
 /// distlock and the floor; distlock alone where locks are kept, and where a store is one process.
-fn who<'a>(store: &'a Store, over: &str) -> Vec<&'a Arc<dyn Contender>> {
-    let (keeps, target) = (["held", "ttl"].contains(&over), &store.target);
-    let fits = |contender: &&Arc<dyn Contender>| match contender.role() {
-        Role::Distlock => over != "processes" || target.has_processes(),
-        Role::FloorLeast => !keeps && (over != "processes" || target.has_processes()),
-        _ => false,
-    };
-    store.contenders.iter().filter(fits).collect()
+fn who(store: &Target, over: &str) -> Vec<Contender> {
+    if over == "processes" && !store.has_processes() {
+        return Vec::new();
+    }
+    let keeps = keeps(over);
+    store.only(|role| role == Role::Distlock || role == Role::FloorLeast && !keeps)
 }
 
-/// The load of one point.
-fn load(options: &Options, over: &str, value: f64) -> Workload {
-    let base = options.custom.clone();
-    let is_ours = base.is_none();
-    let mut load = base.unwrap_or_else(|| Preset::Uncontended.workload(options.seconds));
-    // A whole number up to `MOST`.
-    let count = value as u32;
-    match over {
-        "names" => (load.names, load.workers) = (count, count),
-        "workers" => load.workers = count,
-        "processes" => {
-            load.processes = count;
-            load.workers = if is_ours { count.saturating_mul(4) } else { load.workers.max(count) };
-        }
-        // One more takes turns beside those that are kept.
-        "held" => (load.names, load.workers, load.processes) = (count + 1, count + 1, 1),
-        _ => {
-            load.ttl = Some(Duration::from_secs_f64(value));
-            (load.names, load.workers, load.processes) = (KEPT + 1, KEPT + 1, 1);
-        }
-    }
-    load
+fn keeps(over: &str) -> bool {
+    ["held", "ttl"].contains(&over)
 }
 
 async fn point(
     stage: &Stage<'_>,
-    store: &Store,
-    contender: &Arc<dyn Contender>,
+    store: &Target,
+    contender: Contender,
     (over, value): (&str, f64),
     name: &str,
 ) -> Result<SweepPoint, Failure> {
-    let workload = load(stage.options, over, value);
-    let held = if ["held", "ttl"].contains(&over) { workload.workers - 1 } else { 0 };
-    let job = stage.job(store, &**contender, &workload);
+    let workload = stage.options.swept(over, value);
+    let held = if keeps(over) { workload.workers - 1 } else { 0 };
+    let job = stage.job(store, contender, &workload);
     let job = Job { held, apart: over == "workers", ..job };
-    let mut stand = Stand::open(stage, &store.target, contender, name, job).await?;
+    let mut stand = Stand::open(stage, store, contender, name, job).await?;
     let idle_requests = match idle_time(workload.ttl.unwrap_or(TTL)) {
         Some(time) if held > 0 => idle(store, time).await?,
         _ => None,
@@ -160,8 +114,7 @@ fn idle_time(ttl: Duration) -> Option<Duration> {
 }
 
 /// Requests per second while nothing changes. `None` where no server counts.
-async fn idle(store: &Store, time: Duration) -> Result<Option<f64>, Failure> {
-    let target = &store.target;
+async fn idle(target: &Target, time: Duration) -> Result<Option<f64>, Failure> {
     if target.server().is_none() {
         return Ok(None);
     }
@@ -177,25 +130,6 @@ async fn idle(store: &Store, time: Duration) -> Result<Option<f64>, Failure> {
 mod tests {
     use super::*;
 
-    fn of(over: &str, values: &[f64]) -> Options {
-        Options { sweep: Some((over.to_owned(), values.to_vec())), ..Options::default() }
-    }
-
-    #[test]
-    fn what_cannot_be_swept_is_refused_with_what_can() {
-        for (over, values, told) in [
-            ("colours", vec![1.0], "names, workers, processes, held, ttl"),
-            ("names", vec![], "no value"),
-            ("names", vec![1.5], "1.5"),
-            ("held", vec![0.0], "from 1 to 1000000"),
-            ("ttl", vec![f64::NAN], "NaN"),
-        ] {
-            let refused = check(&of(over, &values)).unwrap_err().to_string();
-            assert!(refused.contains(told), "{refused}");
-        }
-        assert!(check(&of("ttl", &[2.5])).is_ok());
-    }
-
     #[test]
     fn requests_at_rest_are_counted_for_whole_ttls() {
         for (ttl, time) in [(2, Some(6)), (5, Some(5)), (15, Some(15)), (30, Some(30)), (31, None)]
@@ -203,15 +137,5 @@ mod tests {
             let time = time.map(Duration::from_secs);
             assert_eq!(idle_time(Duration::from_secs(ttl)), time, "{ttl} s");
         }
-    }
-
-    #[test]
-    fn each_point_changes_what_is_swept() {
-        let load = |over, value| load(&of(over, &[value]), over, value);
-        assert_eq!(load("names", 8.0).workers, 8);
-        assert_eq!((load("workers", 8.0).workers, load("workers", 8.0).names), (8, 1));
-        assert_eq!((load("processes", 8.0).workers, load("processes", 8.0).processes), (32, 8));
-        assert_eq!(load("held", 8.0).workers, 9);
-        assert_eq!(load("ttl", 8.0).ttl, Some(Duration::from_secs(8)));
     }
 }

@@ -46,7 +46,7 @@ const GROWTH: [(&str, u16); 4] =
 
 /// What the columns of all sections mean.
 const LEGEND: &str = "Each figure is the median of the rounds. `per s` counts acquisitions, and \
-    `x distlock` is the median of the rounds' ratios to distlock, with the least and the greatest. \
+    `x distlock` is the median of the rounds' ratios to distlock, with their interval. \
     p50 to max are times to acquire, `hand-over` is the p50 from a release to the next grant of a \
     worker that waited. Requests, wakes and processor time are per acquisition; `turns` are the \
     least and the most of a worker, 1 for an even share; `out of order` counts grants that were \
@@ -163,7 +163,7 @@ mod tests {
             ..Figures::default()
         };
         let ratio = Ratio::of(&rounds(value));
-        Row { ratio, ..Row::new(store, contender.into(), role, figures) }
+        Row { ratio, ..Row::new(store, contender, role, figures) }
     }
 
     fn report(rows: Vec<Row>, text: &str) -> Report {

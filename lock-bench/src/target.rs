@@ -3,7 +3,15 @@
 use distlock::{STORES, Store, StoreUrl};
 use lock_lab::{AnyStore, Server};
 
-use crate::{Failure, Options, cores};
+use crate::{
+    Failure, Kind, Options, Role, Workload,
+    contender::{
+        Contender,
+        all::{self, DISTLOCK},
+    },
+    cores,
+    options::known,
+};
 
 pub(crate) struct Target {
     /// Its name in the report.
@@ -11,8 +19,7 @@ pub(crate) struct Target {
     /// Its scheme in the list of stores.
     pub scheme: &'static str,
     pub url: String,
-    /// Whether distlock has it for itself: no bare client knows this deployment.
-    pub is_deployment: bool,
+    contenders: Vec<Contender>,
     /// The store, if it is ours. A drop ends it.
     own: Option<AnyStore>,
 }
@@ -32,12 +39,29 @@ impl Target {
         self.scheme != "memory"
     }
 
+    /// Those who can play a load.
+    pub(crate) fn who(&self, workload: &Workload) -> Vec<Contender> {
+        let (is_exclusive, herd) = (workload.kind == Kind::Exclusive, workload.herd);
+        let is_hot = workload.names < workload.workers;
+        if workload.processes > 1 && !self.has_processes() {
+            return Vec::new();
+        }
+        self.only(|role| match role {
+            Role::Distlock => true,
+            // An order has its price where many want a name.
+            Role::Unordered => is_exclusive && is_hot && !herd,
+            role => is_exclusive && (role.waits() || !herd),
+        })
+    }
+
+    pub(crate) fn only(&self, is_wanted: impl Fn(Role) -> bool) -> Vec<Contender> {
+        self.contenders.iter().copied().filter(|one| is_wanted(one.role)).collect()
+    }
+
     /// The stores of a run, and a sentence for each that is missing.
     pub(crate) async fn all(options: &Options) -> Result<(Vec<Self>, Vec<String>), Failure> {
         let (mut found, mut missing): (Vec<Self>, _) = (Vec::new(), Vec::new());
-        // In the lab a scheme alone stands for a private server.
-        let is_private = |store: &&String| options.lab && !store.contains(':');
-        for url in options.stores.iter().filter(|store| !is_private(store)) {
+        for url in options.stores.iter().filter(|_| !options.lab) {
             let mut target = Self::in_use(url)?;
             let same = found.iter().filter(|other| other.scheme == target.scheme).count();
             if same > 0 {
@@ -45,8 +69,8 @@ impl Target {
             }
             found.push(target);
         }
-        let named: Vec<_> = options.stores.iter().filter(is_private).collect();
-        let named = named.into_iter().map(|scheme| known(scheme)).collect::<Result<Vec<_>, _>>()?;
+        let named = options.stores.iter().map(|store| known(store));
+        let named = if options.lab { named.collect::<Result<Vec<_>, _>>()? } else { Vec::new() };
         let private = STORES.iter().filter(|store| match options.lab {
             true => named.is_empty() || named.contains(store),
             false => options.stores.is_empty() && store.port.is_none(),
@@ -62,18 +86,21 @@ impl Target {
                 Err(error) => missing.push(error.to_string()),
             }
         }
-        match found.is_empty() {
-            true => Err(format!("no store to measure: {}", missing.join("; ")).into()),
-            false => Ok((found, missing)),
+        if found.is_empty() {
+            return Err(format!("no store to measure: {}", missing.join("; ")).into());
         }
+        for target in found.iter_mut().filter(|_| !options.alone) {
+            let (contenders, left_out) = all::of(target.scheme, &target.url);
+            target.contenders = contenders;
+            missing.extend(left_out);
+        }
+        Ok((found, missing))
     }
 
     fn in_use(url: &str) -> Result<Self, Failure> {
         let scheme = StoreUrl::parse(url)?.scheme().to_owned();
         let store = known(&scheme)?;
-        let is_deployment = scheme != store.scheme && !store.aliases.contains(&scheme.as_str());
-        let (label, url) = (scheme, url.to_owned());
-        Ok(Self { label, scheme: store.scheme, url, is_deployment, own: None })
+        Ok(Self::new(scheme, store.scheme, url.to_owned(), None))
     }
 
     /// With its data in memory, so that no disk decides its speed.
@@ -82,14 +109,10 @@ impl Target {
         if let Some(server) = own.server() {
             cores::keep_server(server.pid())?;
         }
-        let (label, url) = (scheme.to_owned(), own.url());
-        Ok(Self { label, scheme, url, is_deployment: false, own: Some(own) })
+        Ok(Self::new(scheme.to_owned(), scheme, own.url(), Some(own)))
     }
-}
 
-fn known(scheme: &str) -> Result<&'static Store, Failure> {
-    Store::of_scheme(scheme).ok_or_else(|| {
-        let known: Vec<_> = STORES.iter().map(|store| store.scheme).collect();
-        format!("unknown store {scheme:?}; known are {}", known.join(", ")).into()
-    })
+    fn new(label: String, scheme: &'static str, url: String, own: Option<AnyStore>) -> Self {
+        Self { label, scheme, url, contenders: vec![DISTLOCK], own }
+    }
 }

@@ -1,7 +1,8 @@
 //! What the workers of a round do.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{fmt, time::Duration};
 
+use lock_core::duration::shown;
 use serde::{Deserialize, Serialize};
 
 /// The kind of lock that the workers take.
@@ -28,23 +29,16 @@ impl Kind {
             Self::Permits => "permits",
         }
     }
+
+    /// The one of this name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
-    }
-}
-
-impl FromStr for Kind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let kind = Self::ALL.into_iter().find(|kind| kind.name() == text);
-        kind.ok_or_else(|| {
-            let known = Self::ALL.map(Self::name).join(", ");
-            format!("unknown kind {text:?}; known are {known}")
-        })
     }
 }
 
@@ -74,20 +68,31 @@ pub struct Workload {
 
 impl Workload {
     /// Refuses what cannot be played.
-    pub fn check(&self) -> Result<(), String> {
-        let Self { workers, names, processes, rate, .. } = self;
-        for (what, value) in [("workers", workers), ("names", names), ("processes", processes)] {
-            if *value == 0 {
-                return Err(format!("{what} = 0; at least 1 is needed"));
-            }
-        }
-        if processes > workers {
-            return Err(format!("processes = {processes}; at most one per worker ({workers})"));
-        }
-        match rate.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
-            Some(rate) => Err(format!("rate = {rate}; starts per second are more than 0")),
-            None => Ok(()),
-        }
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let Self { workers, names, processes, hold, seconds, kind, rate, .. } = self;
+        Err(if [workers, names, processes].contains(&&0) {
+            let counts = format!("workers = {workers}, names = {names}, processes = {processes}");
+            format!("{counts}; at least 1 of each")
+        } else if let Some(rate) = rate.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
+            format!("rate = {rate}; expected a number above 0")
+        } else if processes > workers {
+            format!("processes = {processes}; at most one per worker ({workers})")
+        } else if names > workers {
+            let why = "each worker takes one name, so give as many --workers, or more";
+            format!("--names {names} is more than {workers} workers: {why}")
+        } else if *kind == Kind::Permits && *workers < 2 {
+            "--kind permits has half as many permits as workers: --workers 2, or more".into()
+        } else if *kind == Kind::Readers && *workers < 10 {
+            "--kind readers has a writer beside nine readers: --workers 10, or more".into()
+        } else if self.herd && (self.rate.is_some() || !hold.is_zero()) {
+            "herd asks once and releases at once, without --rate and --hold".into()
+        } else if hold >= seconds {
+            let (hold, seconds) = (shown(*hold), shown(*seconds));
+            let why = format!("does not fit into a round of {seconds}: give longer --seconds");
+            format!("--hold {hold} {why}")
+        } else {
+            return Ok(());
+        })
     }
 
     /// The permits of a semaphore: half as many as workers.

@@ -2,23 +2,22 @@
 
 use std::time::Duration;
 
-use lock_bench::{Failure, Options, Preset, Progress, Report, Violated, run};
+use lock_bench::{Failure, Options, Preset, Progress, Report, Violated, Workload, run};
 use lock_core::Clock;
 use lock_memory::{Defect, Faults, MemoryStore};
+
+/// distlock alone, on the store of a name.
+fn alone(name: &str, seconds: Duration, custom: Option<Workload>) -> Options {
+    let stores = vec![format!("memory:{name}")];
+    Options { stores, seconds, custom, rounds: 1, alone: true, ..Options::default() }
+}
 
 /// Measures the store of a name: 16 clients want the same lock, and keep it for a while.
 async fn measured(name: &str) -> Result<Report, Failure> {
     let mut load = Preset::HotName.workload(Duration::from_millis(200));
     load.hold = Duration::from_millis(2);
-    let options = Options {
-        stores: vec![format!("memory:{name}")],
-        seconds: load.seconds,
-        custom: Some(load),
-        rounds: 3,
-        sweep: Some(("workers".into(), vec![16.0])),
-        alone: true,
-        ..Options::default()
-    };
+    let sweep = Some(("workers".into(), vec![16.0]));
+    let options = Options { rounds: 3, sweep, ..alone(name, load.seconds, Some(load)) };
     run(&options, &|_| {}).await
 }
 
@@ -36,14 +35,9 @@ async fn a_store_that_grants_a_lock_twice_ends_the_run_with_its_timeline() -> Re
 
 #[tokio::test(flavor = "multi_thread")]
 async fn distlock_excludes() -> Result<(), Failure> {
-    let options = Options {
-        stores: vec!["memory:bench-exclusion".into()],
-        presets: vec![Preset::HotName, Preset::Permits, Preset::Readers],
-        seconds: Duration::from_millis(50),
-        rounds: 1,
-        alone: true,
-        ..Options::default()
-    };
+    let presets = vec![Preset::HotName, Preset::Permits, Preset::Readers];
+    let seconds = Duration::from_millis(50);
+    let options = Options { presets, ..alone("bench-exclusion", seconds, None) };
     assert_eq!(run(&options, &|_| {}).await?.sections.len(), 3);
     Ok(())
 }
@@ -64,15 +58,7 @@ async fn a_store_that_stands_still_shows_in_the_open_loop() -> Result<(), Failur
     };
     let mut load = Preset::Uncontended.workload(STALL * 2);
     load.rate = Some(1000.0);
-    let options = Options {
-        stores: vec!["memory:stalls".into()],
-        seconds: load.seconds,
-        custom: Some(load),
-        rounds: 1,
-        alone: true,
-        ..Options::default()
-    };
-    let report = run(&options, &stall).await?;
+    let report = run(&alone("stalls", load.seconds, Some(load)), &stall).await?;
     let acquire = &report.sections[0].rows[0].figures.acquire;
     assert!(acquire.p99.0[0] >= 500_000.0 && acquire.p999.0[0] >= 500_000.0, "{acquire:?}");
     Ok(())

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
 
-/// Variable with the hidden arguments. The command of `run` does not get it.
+/// Variable with the hidden arguments. The launcher removes it for the command of `run`.
 pub(crate) const VARIABLE: &str = "_DISTLOCK_ARGUMENTS";
 /// The options whose value is the URL of a store.
 const OPTIONS: [&str; 2] = ["--store", "--above"];
@@ -38,6 +38,14 @@ pub(crate) fn given() -> Vec<OsString> {
         }
     }
     arguments
+}
+
+/// The words of a command at the end of the line, as other users may see them. Read before a fork,
+/// which writes over them in the new process.
+#[cfg(target_os = "linux")]
+pub(crate) fn shown(command: &[OsString]) -> Vec<OsString> {
+    let mut arguments: Vec<_> = env::args_os().collect();
+    arguments.split_off(arguments.len().saturating_sub(command.len()))
 }
 
 /// Starts this program again if there is a password in the URL of an option. Returns if there is

@@ -11,7 +11,7 @@ use crate::{
     held::{self, Place, Words},
     nested,
     opt::Elect,
-    print,
+    print, runtime,
     signals::Signals,
     supervise::{Ready, reap_strays},
 };
@@ -27,14 +27,19 @@ struct Leads<'a> {
     token: u64,
 }
 
-pub(crate) async fn elect(opt: &Elect, store: &Choice) -> Result<ExitCode, Failure> {
+pub(crate) fn elect(opt: &Elect, store: &Choice) -> Result<ExitCode, Failure> {
     nested::refuse_own(store, &opt.name, LockKind::Exclusive, None, &opt.terms)?;
-    let command = (!opt.command.is_empty()).then(|| Ready::start(&opt.command)).transpose();
-    let command = command.map_err(Failure::system("starting the command"))?;
-    let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;
-    if command.is_none() {
-        reap_strays(None).map_err(Failure::system("listening for signals"))?;
+    let started = (!opt.command.is_empty()).then(|| Ready::start(&opt.command)).transpose()?;
+    match started.transpose() {
+        Ok(command) => runtime()?.block_on(lead(opt, store, command)),
+        Err(code) => Ok(code),
     }
+}
+
+async fn lead(opt: &Elect, store: &Choice, command: Option<Ready>) -> Result<ExitCode, Failure> {
+    let listening = || Failure::system("listening for signals");
+    reap_strays(command.as_ref().map(Ready::supervisor)).map_err(listening())?;
+    let mut signals = Signals::listen().map_err(listening())?;
     let place = Place::open(store, &opt.terms, opt.losing.on_lost, &opt.command).await?;
     let grant = campaign(opt, &place)?;
     let busy = format!("another client leads {}", opt.name);
@@ -48,7 +53,10 @@ pub(crate) async fn elect(opt: &Elect, store: &Choice) -> Result<ExitCode, Failu
             let announced = announce(opt, leadership.token().value());
             held::until_asked(&place, leadership, announced, &LEADS, &mut signals).await
         }
-        Some(command) => held::run(&place, leadership, command, store, None, &mut signals).await,
+        Some(command) => {
+            let unmarked = async |_: &Leadership, _: &mut Signals| true;
+            held::run(&place, leadership, command, store, None, unmarked, &mut signals).await
+        }
     }
 }
 

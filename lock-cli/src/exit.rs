@@ -134,6 +134,8 @@ pub(crate) struct Outcome {
     pub(crate) signal: Option<Signal>,
     /// Whether a signal asked it to end, also one that came too late.
     pub(crate) asked: bool,
+    /// Whether one may have asked it to end: also SIGHUP, which does not end each command.
+    pub(crate) signalled: bool,
     /// Number of descendants that may not be killed, and live on.
     pub(crate) left: usize,
     /// Whether the command was ended, or asked to end, because of the lock.

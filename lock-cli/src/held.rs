@@ -103,13 +103,16 @@ impl Place {
     }
 }
 
-/// Runs a command under the held lock, and then releases the lock.
+/// Runs a command under the held lock, and then releases the lock. Before the release, it calls
+/// `succeeded` if the command did, and was not asked to end, by a signal or because of the lock. If
+/// that returns false, the lock is not released, but expires.
 pub(crate) async fn run<G: Deref<Target = Held>>(
     place: &Place,
     grant: G,
     command: Ready,
     store: &Choice,
     at_least: Option<Duration>,
+    succeeded: impl AsyncFnOnce(&G, &mut Signals) -> bool,
     signals: &mut Signals,
 ) -> Result<ExitCode, Failure> {
     let granted = Clock::Boot.now();
@@ -131,6 +134,12 @@ pub(crate) async fn run<G: Deref<Target = Held>>(
         never = tell_of_risk(held, place.ttl) => match never {},
     };
     let outcome = outcome.map_err(Failure::system("starting the command"));
+    if let Ok(Outcome { code: Some(0), signalled: false, lost: false, .. }) = &outcome
+        && !succeeded(&grant, &mut *signals).await
+    {
+        std::mem::forget(grant);
+        return outcome?.exit();
+    }
     if let (Ok(Outcome { lost: false, asked: false, .. }), Some(at_least)) = (&outcome, at_least)
         && let Err(error) = linger(held, granted + at_least, signals).await
     {

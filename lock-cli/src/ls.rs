@@ -1,10 +1,13 @@
-//! `distlock ls`: the names in use.
+//! `distlock ls`: the names in use, and those whose work is done.
 
-use distlock::{Entry, LockName, Locks};
+use std::collections::BTreeMap;
+
+use distlock::{Entry, LockName, Locks, Mark};
 
 use crate::{
     choice::Choice,
     exit::Failure,
+    marks,
     opt::Ls,
     print::{self, held_for, who},
     show::Queue,
@@ -14,18 +17,36 @@ use crate::{
 pub(crate) async fn ls(opt: &Ls, store: &Choice) -> Result<(), Failure> {
     let locks = store.connect().await?;
     let queues = queues(&locks, &opt.prefix).await?;
+    let marks = marks::below(&locks, &opt.prefix).await?;
     if opt.json {
-        let queues: Vec<_> =
-            queues.iter().map(|(name, queue)| Queue::new(name.as_str(), queue)).collect();
-        print::json(&queues)?;
-    } else if queues.is_empty() {
+        print::json(&with_marks(&queues, &marks))?;
+        return Ok(locks.close().await?);
+    }
+    if queues.is_empty() {
         print::heading(format_args!("{} in {store}", unused(&opt.prefix)))?;
     } else {
         print::heading(format_args!("in {store}:"))?;
         let rows = queues.iter().map(|(name, queue)| row(name, queue));
         print::table(&["name", "held by", "for", "waiting"], rows)?;
     }
+    print::lines(marks.iter().map(|(name, mark)| format!("{name}: {}", marks::done_until(mark))))?;
     Ok(locks.close().await?)
+}
+
+/// All names with a queue or a mark, in their order.
+fn with_marks<'a>(
+    queues: &'a [(LockName, Vec<Entry>)],
+    marks: &'a [(LockName, Mark)],
+) -> Vec<Queue<'a>> {
+    let queue = |(name, queue): &'a (LockName, Vec<Entry>)| {
+        (name.as_str(), Queue::new(name.as_str(), queue))
+    };
+    let mut names: BTreeMap<_, _> = queues.iter().map(queue).collect();
+    for (name, mark) in marks {
+        let name = name.as_str();
+        names.entry(name).or_insert_with(|| Queue::new(name, &[])).done = Some(mark.into());
+    }
+    names.into_values().collect()
 }
 
 /// The message for an empty list.

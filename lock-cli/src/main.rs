@@ -28,11 +28,14 @@ mod hold;
 mod leader;
 mod ls;
 mod man;
+mod marks;
 #[cfg(all(feature = "metrics", target_os = "linux"))]
 mod metrics;
 #[cfg(target_os = "linux")]
 mod nested;
 mod on_lost;
+#[cfg(target_os = "linux")]
+mod once;
 mod opt;
 mod print;
 #[cfg(all(any(feature = "bench", feature = "compare"), target_os = "linux"))]
@@ -76,11 +79,6 @@ fn main() -> ExitCode {
     if let Some(code) = lock_bench::child() {
         return code;
     }
-    // Before anything that takes time.
-    #[cfg(target_os = "linux")]
-    if let Some(role) = supervise::Role::of_this_process() {
-        return role.play().unwrap_or_else(Failure::report);
-    }
     if let Err(failure) = arguments::hide() {
         return failure.report();
     }
@@ -92,16 +90,27 @@ fn main() -> ExitCode {
         Err(error) => return refuse(&error),
     };
     log(&opt.common);
-    #[cfg(all(feature = "bench", target_os = "linux"))]
-    if let Command::Bench(options) = &opt.command {
-        return bench::bench(options, &opt.common.store).unwrap_or_else(Failure::report);
+    play(&opt).unwrap_or_else(Failure::report)
+}
+
+/// Plays the commands that start their runtimes themselves, and all others on one.
+fn play(opt: &Opt) -> Result<ExitCode, Failure> {
+    match &opt.command {
+        #[cfg(all(feature = "bench", target_os = "linux"))]
+        Command::Bench(options) => bench::bench(options, &opt.common.store),
+        #[cfg(all(feature = "compare", target_os = "linux"))]
+        Command::Compare(options) => compare::compare(options, &opt.common.store),
+        #[cfg(target_os = "linux")]
+        Command::Elect(options) => elect::elect(options, &only(&opt.common)?),
+        #[cfg(target_os = "linux")]
+        Command::Run(options) => run::run(options, &only(&opt.common)?),
+        _ => runtime()?.block_on(dispatch(opt)),
     }
-    #[cfg(all(feature = "compare", target_os = "linux"))]
-    if let Command::Compare(options) = &opt.command {
-        let stores = &opt.common.store;
-        return compare::compare(options, stores).unwrap_or_else(Failure::report);
-    }
-    runtime().and_then(|runtime| runtime.block_on(dispatch(&opt))).unwrap_or_else(Failure::report)
+}
+
+/// The store of a command that takes one.
+fn only(common: &Common) -> Result<Choice, Failure> {
+    Choice::one(&common.store, common.require_store)
 }
 
 /// One thread: the command's parent-death signal is bound to the thread that started it.
@@ -119,12 +128,12 @@ async fn dispatch(opt: &Opt) -> Result<ExitCode, Failure> {
         Command::ManPages(opt) => return man::pages(opt).map(|()| ExitCode::SUCCESS),
         _ => {}
     }
-    let Common { store, require_store, .. } = &opt.common;
     #[cfg(target_os = "linux")]
     if let Command::Check(check) = &opt.command {
+        let Common { store, require_store, .. } = &opt.common;
         return check::check(check, &Choice::all(store, *require_store)?).await;
     }
-    let store = Choice::one(store, *require_store)?;
+    let store = only(&opt.common)?;
     match &opt.command {
         Command::Leader(opt) => leader::leader(opt, &store).await?,
         Command::Ls(opt) => ls::ls(opt, &store).await?,
@@ -135,10 +144,6 @@ async fn dispatch(opt: &Opt) -> Result<ExitCode, Failure> {
         Command::TokenFloor(opt) => token_floor::token_floor(opt, &store).await?,
         #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
         Command::Schema => schema::schema(&store)?,
-        #[cfg(target_os = "linux")]
-        Command::Elect(opt) => return elect::elect(opt, &store).await,
-        #[cfg(target_os = "linux")]
-        Command::Run(opt) => return run::run(opt, &store).await,
         #[cfg(target_os = "linux")]
         Command::Hold(opt) => return hold::hold(opt, &store).await,
         _ => return Err(Failure::new(Code::System, "this needs Linux")),

@@ -1,4 +1,4 @@
-//! `distlock show`: the holders and waiters of a lock.
+//! `distlock show`: the holders and waiters of a lock, and the mark of its work.
 
 use std::time::SystemTime;
 
@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::{
     choice::Choice,
     exit::Failure,
+    marks::{self, Done},
     opt::Show,
     print::{self, who},
 };
@@ -20,6 +21,9 @@ pub(crate) struct Queue<'a> {
     pub(crate) name: &'a str,
     pub(crate) holders: Vec<Person>,
     pub(crate) waiters: Vec<Person>,
+    /// The mark of work that is done for a period. `watch` does not look for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) done: Option<Done>,
 }
 
 /// A holder or a waiter.
@@ -47,6 +51,7 @@ impl<'a> Queue<'a> {
             name,
             holders: of(true).map(Person::from).collect(),
             waiters: of(false).map(Person::from).collect(),
+            done: None,
         }
     }
 }
@@ -68,13 +73,18 @@ impl From<&Entry> for Person {
 pub(crate) async fn show(opt: &Show, store: &Choice) -> Result<(), Failure> {
     let locks = store.connect().await?;
     let queue = locks.inspect(&opt.name).await?;
+    let mark = marks::of(&locks, &opt.name).await?;
+    let done = mark.as_ref().map(Done::from);
     match opt.json {
-        true => print::json(&Queue::new(&opt.name, &queue))?,
+        true => print::json(&Queue { done, ..Queue::new(&opt.name, &queue) })?,
         false if queue.is_empty() => print::line(format_args!("in {store}: {} is free", opt.name))?,
         false => {
             print::heading(format_args!("in {store}:"))?;
             print::lines(describe(&opt.name, &queue))?;
         }
+    }
+    if let Some(mark) = mark.filter(|_| !opt.json) {
+        print::line(format_args!("{} was {}", opt.name, marks::done_until(&mark)))?;
     }
     Ok(locks.close().await?)
 }

@@ -53,6 +53,7 @@ struct Promises {
     expiry_slack_ms: u128,
     names_at_once: usize,
     detach: bool,
+    marks: Option<&'static str>,
     no_other_kinds: Option<&'static str>,
     cautions: Vec<String>,
 }
@@ -109,6 +110,7 @@ impl Promises {
             expiry_slack_ms: guarantees.expiry_slack.as_millis(),
             names_at_once: guarantees.names_at_once,
             detach: guarantees.detach,
+            marks: guarantees.marks,
             no_other_kinds: guarantees.no_other_kinds,
             cautions: guarantees.cautions.clone(),
         }
@@ -141,6 +143,10 @@ impl Promises {
             (".. are above", above),
             (".. and at most", self.greatest_token.to_string()),
             ("a lock can be left to another process", yes(self.detach)),
+            (
+                "a mark of work that is done is lost by",
+                self.marks.unwrap_or("none is kept").to_owned(),
+            ),
             (
                 "TTL",
                 format!(

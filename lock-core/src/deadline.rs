@@ -128,7 +128,8 @@ impl Clock {
     }
 }
 
-/// The time of day, for people: "held since 14:03". It may jump, so no decision depends on it.
+/// The time of day, for people: "held since 14:03". It may jump, so no decision depends on it, with
+/// one exception: whether the period of a mark is over on etcd and SQLite.
 #[doc(hidden)]
 #[allow(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
 pub fn wall_clock() -> SystemTime {

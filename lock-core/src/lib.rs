@@ -35,7 +35,7 @@
 //! | 5 | a lease: [`token`](Lease::token), [`validity`](Lease::validity), [`renew`](Lease::renew), [`release`](Lease::release) | [`Validity`] is extended from the *send* time, by [`validity::safe_until`], and lost as soon as the store says so; a late call touches no other attempt's entry |
 //! | 6 | renewal while [`Term::Renewed`], for many locks by few requests; [`reach`](DistributedLock::reach) | a lock outlives an outage that is shorter than its TTL |
 //! | 7 | [`inspect`](DistributedLock::inspect), [`names`](DistributedLock::names), [`revoke`](DistributedLock::revoke), [`close`](DistributedLock::close) | a revoked holder is notified; a close leaves nothing |
-//! | 8 | the rest, each with a default that refuses it: [`try_all`](DistributedLock::try_all), [`observe`](DistributedLock::observe) and [`publish`](Lease::publish), [`downgrade`](Lease::downgrade) and [`try_upgrade`](Lease::try_upgrade), [`detach`](Lease::detach) and [`adopt`](DistributedLock::adopt), [the token floor](DistributedLock::token_floor) | what [`Guarantees::kinds`], `names_at_once` and `detach` say of it |
+//! | 8 | the rest, each with a default that refuses it: [`try_all`](DistributedLock::try_all), [`observe`](DistributedLock::observe) and [`publish`](Lease::publish), [`downgrade`](Lease::downgrade) and [`try_upgrade`](Lease::try_upgrade), [`detach`](Lease::detach) and [`adopt`](DistributedLock::adopt), [the token floor](DistributedLock::token_floor), [marks](DistributedLock::mark) and [`mark`](Lease::mark) | what [`Guarantees::kinds`], `names_at_once`, `detach` and `marks` say of it |
 //! | 9 | a `Harness` of about 30 lines for `properties` (feature `properties`), and a test that runs `properties::all()` | each check is kept, or skipped because the store does not promise it |
 //!
 //! Errors are [`Error`]s: [`Unavailable`](Error::Unavailable) with its [`Effect`] for an outage,
@@ -66,8 +66,10 @@
 #![cfg_attr(feature = "properties", doc = "[`properties`]: crate::properties")]
 #![cfg_attr(not(feature = "properties"), doc = "[`properties`]: DistributedLock#contract")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(not(test), warn(clippy::large_futures))]
 
 mod api;
+#[cfg(feature = "blocking")]
 pub mod blocking;
 pub mod deadline;
 mod driver;
@@ -78,6 +80,7 @@ mod kind;
 mod machine;
 pub mod polling;
 #[cfg(feature = "properties")]
+#[allow(clippy::large_futures, reason = "scenes: each is played once")]
 pub mod properties;
 pub mod queue;
 mod url;
@@ -91,6 +94,7 @@ pub use crate::{
         held::Held,
         lock::Lock,
         locks::Locks,
+        once::{Once, OncePer},
         owner::Owner,
         semaphore::Semaphore,
         set::{LockSet, guard::LockSetGuard, held::HeldSet},
@@ -109,6 +113,7 @@ pub use crate::{
         layout::Layout,
         leader::{Leader, Observed},
         loss::LossReason,
+        mark::Mark,
         name::LockName,
         overlap::Overlap,
         reach::{ConnectionState, Reach},

@@ -12,7 +12,10 @@ use std::{
 use async_trait::async_trait;
 use lock_core::{
     Clock, Error, Facts, FencingToken, Lease, LockName, LossReason, Request, Result, Term,
-    Validity, duration::shown, keep::poison::lock, validity::safe_until,
+    Validity,
+    duration::shown,
+    keep::{marks, poison::lock},
+    validity::safe_until,
 };
 use uuid::Uuid;
 
@@ -216,6 +219,18 @@ impl Lease for EtcdLease {
                 Err(self.lost(LossReason::EntryGone))
             }
             Err(failure) => Err(failure.into_error("detach", in_doubt)),
+        }
+    }
+
+    async fn mark(&self, host: &str, left: Duration) -> Result<()> {
+        let mark = marks::done_now(host, self.token(), left);
+        let hold = self.hold.lock().await;
+        self.check()?;
+        let mut in_doubt = false;
+        match hold.mark(&mark, &mut in_doubt, &self.give_up()).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.entry_gone()),
+            Err(failure) => Err(failure.into_error("mark as done", in_doubt)),
         }
     }
 

@@ -105,6 +105,7 @@
 //! | `<exclusive entry's key>.x`: for a moment, while it becomes shared | nothing | the session's |
 //! | `<prefix>#session<lease id, hex>`: the session's key | nothing | the session's |
 //! | `<prefix>#floor`: the token floor, once it was raised | the number, decimal | none |
+//! | `<prefix>#done<name>#`: the mark of work that is done once per period | token, when it was written, when it ends (ms since 1970), host | none |
 //!
 //! `<kind>` is nothing for an exclusive entry, `.r` for a shared one, and `.p<weight>.<limit>` for
 //! permits. A name's queue is the entries under `<prefix><name>/`, in order of their create
@@ -113,8 +114,8 @@
 //! floor](lock_core::TokenFloor), if that was raised. Keys of any other form, like Go's
 //! `<name>/<lease id>`, are exclusive entries, and to foreign clients all our entries are. Names
 //! are percent-encoded, so that no queue stands in another. `layout=native` takes names verbatim
-//! and refuses `/`. A candidate's note and a session's key stand in no queue, since nothing after
-//! their prefix is a `/`. In the native layout no name begins with `#session`. A name that is, with
+//! and refuses `/`. A candidate's note, a mark and a session's key stand in no queue, since nothing
+//! after their prefix is a `/`. In the native layout no name begins with `#session`. A name that is, with
 //! a `/`, the prefix of another client has all keys of that client in its queue: use no such name.
 //!
 //! ## How it works
@@ -143,6 +144,7 @@
 //! its last grant.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(not(test), warn(clippy::large_futures))]
 
 mod acquire;
 mod config;

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use etcd_client::Client;
 use lock_core::{
     Attempt, BoxFuture, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FencingToken,
-    Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Reach, Request, Result, Ticket,
-    TokenFloor, Wake, Wish, trace,
+    Guarantees, Lease, LockKind, LockName, LossSignal, Mark, Observed, Reach, Request, Result,
+    Ticket, TokenFloor, Wake, Wish, trace,
 };
 use tokio::{sync::mpsc, task::JoinHandle};
 use uuid::Uuid;
@@ -57,7 +57,7 @@ impl EtcdLock {
             config.check()?;
             let limits = Limits::new(config.timeouts.connect, config.timeouts.request);
             let (mut connection, (shortest, probe, server)) =
-                Connection::open(config.source(), limits, first_round)
+                Box::pin(Connection::open(config.source(), limits, first_round))
                     .await
                     .map_err(|failure| failure.into_error("connect", false))?;
             let mut guarantees = guarantees(Duration::from_secs(shortest), default_ttl, &server);
@@ -129,7 +129,9 @@ async fn first_round(
     let (login, granted, server) =
         tokio::join!(requests::check_login(&member), granted, cautions::ask(&member));
     let mut leases = member.client.lease_client();
-    let probe = async move { drop(Clock::Boot.timeout(ANSWER_LIMIT, leases.revoke(lease)).await) };
+    let probe = async move {
+        drop(Box::pin(Clock::Boot.timeout(ANSWER_LIMIT, leases.revoke(lease))).await)
+    };
     match (login, granted) {
         (Ok(()), Ok(shortest)) => Ok((shortest, tokio::spawn(probe), server)),
         (Err(error), Ok(_)) => {
@@ -155,6 +157,7 @@ fn guarantees(shortest: Duration, default_ttl: Duration, server: &Server) -> Gua
     guarantees.default_ttl = default_ttl;
     guarantees.names_at_once = set::MOST;
     guarantees.detach = true;
+    guarantees.marks = Some("a clock of a client's machine that is set forward");
     guarantees.cautions = server.cautions();
     // etcd looks for expired leases every 500 ms, and then revokes them by a transaction.
     guarantees.expiry_slack = Duration::from_secs(1);
@@ -226,6 +229,18 @@ impl DistributedLock for EtcdLock {
 
     async fn below_token_floor(&self, _: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
         operators::below_token_floor(self.open()?).await
+    }
+
+    async fn mark(&self, name: &LockName) -> Result<Option<Mark>> {
+        operators::mark(self.open()?, name).await
+    }
+
+    async fn marks(&self, prefix: &str) -> Result<Vec<(LockName, Mark)>> {
+        operators::marks(self.open()?, prefix).await
+    }
+
+    async fn clear_mark(&self, name: &LockName) -> Result<bool> {
+        operators::clear_mark(self.open()?, name).await
     }
 
     async fn close(&self) -> Result<()> {

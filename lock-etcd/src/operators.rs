@@ -1,16 +1,20 @@
 //! Operators' calls: names in use, holders and waiters, the reason for a failed wait, revocation,
-//! and the token floor.
+//! marks of work, and the token floor.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     time::Duration,
 };
 
 use etcd_client::{
-    DeleteOptions, GetOptions, SortOrder, SortTarget, Txn, TxnOp, proto::PbKeyValue,
+    Compare, CompareOp, DeleteOptions, GetOptions, SortOrder, SortTarget, Txn, TxnOp,
+    proto::PbKeyValue,
 };
 use futures_util::future::{join, join_all, try_join_all};
-use lock_core::{Clock, Diagnosis, Entry, FencingToken, Holder, LockName, Result, TokenFloor};
+use lock_core::{
+    Clock, Diagnosis, Entry, FencingToken, Holder, LockName, Mark, Result, TokenFloor, keep::marks,
+    wall_clock,
+};
 use uuid::Uuid;
 
 use crate::{
@@ -36,7 +40,7 @@ const DATED: usize = 16;
 /// among them.
 const FIRST: i64 = 4;
 
-/// For how long a request to raise the token floor is sent again.
+/// For how long a request to raise the token floor, or to clear a mark, is sent again.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Returns holders and waiters in order. Only etcd knows how long a holder's lease lasts.
@@ -174,6 +178,44 @@ pub(crate) async fn revoke(
             return Ok(true);
         }
     }
+}
+
+/// Returns the mark of a name, unless its period is over by this process's time of day.
+pub(crate) async fn mark(store: &Store, name: &LockName) -> Result<Option<Mark>> {
+    let key = store.layout.done(&store.layout.queue(name)?);
+    let found =
+        reads::get(&store.connection, Word::Leader, key.as_bytes(), &GetOptions::new()).await;
+    let found = found.map_err(|failure| failure.into_error("mark", false))?;
+    Ok(found.0.kvs.first().and_then(present))
+}
+
+fn present(kv: &PbKeyValue) -> Option<Mark> {
+    marks::read(&kv.value).filter(|mark| mark.ends_at > wall_clock())
+}
+
+/// Returns the marks of the names that start with `start`, in the order of the names.
+pub(crate) async fn marks(store: &Store, start: &str) -> Result<Vec<(LockName, Mark)>> {
+    let found = reads::read(&store.connection, &store.layout.dones()).await;
+    let found = found.map_err(|failure| failure.into_error("marks", false))?;
+    let named = |kv: &PbKeyValue| {
+        let name = store.layout.done_name(&kv.key)?;
+        name.as_str().starts_with(start).then_some((name, present(kv)?))
+    };
+    let marks: BTreeMap<_, _> = found.0.kvs.iter().filter_map(named).collect();
+    Ok(marks.into_iter().collect())
+}
+
+/// Removes the mark of a name. Returns whether there was one.
+pub(crate) async fn clear_mark(store: &Store, name: &LockName) -> Result<bool> {
+    let key = store.layout.done(&store.layout.queue(name)?);
+    let is_there = Compare::create_revision(&*key, CompareOp::NotEqual, 0);
+    let txn = Txn::new().when([is_there]).and_then([TxnOp::delete(&*key, None)]);
+    let (mut in_doubt, until) = (false, Clock::Boot.now() + PATIENCE);
+    let give_up = || Clock::Boot.now() >= until;
+    let cleared = commit(&store.connection, &txn, &mut in_doubt, &give_up).await;
+    let cleared = cleared.map_err(|failure| failure.into_error("clear the mark", in_doubt))?;
+    // An earlier sending may have removed it.
+    Ok(cleared.succeeded() || in_doubt)
 }
 
 /// Returns the token floor and the newest token.

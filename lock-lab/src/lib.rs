@@ -4,7 +4,7 @@
 //! the system's binary, on a free loopback port and with a data directory of its own. All are
 //! [`Server`]s: they can be stopped, killed, restarted with their data and asked for their
 //! counters, and their clocks can be moved. A [`Proxy`] between a client and a server breaks the
-//! network.
+//! network, and a [`PgBouncer`] stands before a PostgreSQL.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -107,6 +107,7 @@ mod mariadb;
 mod network;
 mod options;
 mod own_process;
+mod pgbouncer;
 mod pool;
 mod port;
 mod postgres;
@@ -138,6 +139,7 @@ pub use self::{
     mariadb::MariaDb,
     network::{Network, Place, Side, network_trial, run_network_tests},
     own_process::in_own_process,
+    pgbouncer::PgBouncer,
     pool::{Lent, Pool},
     postgres::Postgres,
     process_state::{is_gone, state_of},

@@ -115,6 +115,11 @@ impl Process {
         send(self.server(), Signal::CONT);
     }
 
+    /// Sends the server the signal on which it reads its configuration.
+    pub(crate) fn reload(&self) {
+        send(self.server(), Signal::HUP);
+    }
+
     /// Does some work on the processes of the server while they are stopped. Continues them then,
     /// unless the server was stopped before.
     pub(crate) fn while_stopped<T>(&self, work: impl FnOnce(&[u32]) -> T) -> T {

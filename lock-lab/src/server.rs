@@ -185,6 +185,11 @@ impl Server {
         self.run().process = None;
     }
 
+    /// Has the server read its configuration again, with SIGHUP.
+    pub(crate) fn reload(&self) {
+        self.with_process(Process::reload);
+    }
+
     /// Moves the server's clocks away from the machine's: the wall clock, and the monotonic clocks.
     ///
     /// Only this server reads the moved clocks, from now on: its process and those that it has
@@ -248,8 +253,8 @@ impl Server {
     ///   `waiting` for a lock of a row, `deadlocks` of rows since the start. The statements of this
     ///   method (`show_status`, `show_processlist`) are left out.
     /// - **PostgreSQL:** `cmd.<verb>` statements that clients sent and that ended well, by their
-    ///   first word, `connections`, `waiting` for a lock. The statements and the connection of this
-    ///   method are left out.
+    ///   first word (a prepared one by its own, each time that it is executed), `connections`,
+    ///   `waiting` for a lock. The statements and the connection of this method are left out.
     /// - **Redis:** `cmd.<name>` calls of each command, `clients`, `keys`, `pubsub_channels`,
     ///   `pubsub_clients`. The connection of this method counts as one of the `clients`. Its
     ///   commands (`auth`, `info`, `client|list`) are left out. The same holds for a sentinel.

@@ -141,9 +141,12 @@ async fn counts_what_clients_do() -> Result {
     let before = postgres.counters().await?;
     postgres.sql("INSERT INTO t VALUES (1); BEGIN; INSERT INTO t VALUES (2); COMMIT").await?;
     postgres.sql("/* why */ SELECT a FROM t WHERE a = 1; select 2").await?;
+    postgres
+        .sql("PREPARE p (INT) AS INSERT INTO t VALUES ($1); EXECUTE p(3); EXECUTE p(4)")
+        .await?;
     let after = postgres.counters().await?.since(&before);
     let commands: Vec<_> = after.iter().filter(|(key, _)| key.starts_with("cmd.")).collect();
-    let expected = [("cmd.begin", 1), ("cmd.commit", 1), ("cmd.insert", 2), ("cmd.select", 2)];
+    let expected = [("cmd.begin", 1), ("cmd.commit", 1), ("cmd.insert", 4), ("cmd.select", 2)];
     assert_eq!(commands, expected, "the asking itself is left out");
     Ok(())
 }

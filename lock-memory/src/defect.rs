@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, collections::VecDeque, time::Duration};
 
-use lock_core::{Entry, Holder, Instant, Kind, LockName, Request, Wait};
+use lock_core::{Entry, FencingToken, Holder, Instant, Kind, LockName, Request, Wait};
 use uuid::Uuid;
 
 use crate::store::entry::{Stored, place_of};
@@ -27,7 +27,7 @@ macro_rules! defects {
         #[cfg(feature = "properties")]
         impl Defect {
             /// All defects, each with the property that rejects it.
-            pub const ALL: [(Self, &'static str); 23] = [$((Self::$defect, $property)),+];
+            pub const ALL: [(Self, &'static str); 24] = [$((Self::$defect, $property)),+];
         }
     };
 }
@@ -79,6 +79,8 @@ defects! {
     LetsReadersLead: "observers",
     /// A ticket may be used again and again.
     AdoptsTwice: "detach",
+    /// Work is marked as done although its lock is lost.
+    MarksAfterALoss: "once",
 }
 
 /// The points where a store with a defect differs. Without a defect each method returns the right
@@ -191,6 +193,11 @@ impl Hooks {
     /// Returns whether an entry may be adopted: one of these attempts has it.
     pub(crate) fn may_adopt(self, entry: &Stored, by: [Uuid; 2]) -> bool {
         by.contains(&entry.attempt) || self.has(Defect::AdoptsTwice)
+    }
+
+    /// Returns the token of a mark; `None` without a grant.
+    pub(crate) fn marked_with(self, granted: Option<FencingToken>) -> Option<FencingToken> {
+        granted.or(self.has(Defect::MarksAfterALoss).then_some(FencingToken::new(0)))
     }
 
     /// Returns an entry as operators see it.

@@ -45,7 +45,9 @@ impl Harness for MemoryHarness {
     }
 
     async fn leftovers(&self) -> Result<Vec<String>, Failure> {
-        Ok(self.store.contents().iter().map(|entry| format!("{entry:?}")).collect())
+        let (entries, marks) = (self.store.contents(), self.store.marked());
+        let entries = entries.iter().map(|entry| format!("{entry:?}"));
+        Ok(entries.chain(marks.iter().map(|name| format!("the mark of {name}"))).collect())
     }
 }
 

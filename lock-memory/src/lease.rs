@@ -1,6 +1,6 @@
 //! The lease of a granted lock.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
@@ -77,6 +77,12 @@ impl Lease for MemoryLease {
         let to = Uuid::new_v4();
         let held = self.ask("detach", |store, name, id| store.detach(name, id, to)).await?;
         held.then(|| to.simple().to_string()).ok_or_else(|| self.state.gone())
+    }
+
+    async fn mark(&self, host: &str, left: Duration) -> Result<()> {
+        let mark = |store: &MemoryStore, name: &LockName, id| store.set_mark(name, id, host, left);
+        let held = self.ask("mark as done", mark).await?;
+        held.then_some(()).ok_or_else(|| self.state.gone())
     }
 
     /// The entry expires in the store.

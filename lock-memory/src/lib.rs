@@ -48,6 +48,7 @@
 //! purpose in one way for each executable property, to test the properties.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(not(test), warn(clippy::large_futures))]
 
 mod acquire;
 mod config;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, BoxFuture, Clock, DistributedLock, Effect, Entry, Fairness, Fencing, FencingToken,
-    FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach,
+    FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Mark, Observed, Overlap, Reach,
     Request, Result, Ticket, TokenFloor, Wake, Wish,
     keep::{errors::unavailable, limits::LONGEST_TTL},
 };
@@ -90,6 +90,7 @@ fn guarantees() -> Guarantees {
     guarantees.fixed_term = FixedTerm::Server;
     guarantees.names_at_once = usize::MAX;
     guarantees.detach = true;
+    guarantees.marks = Some("the end of the process");
     guarantees.ttl = Duration::from_millis(200)..=LONGEST_TTL;
     guarantees
 }
@@ -154,6 +155,24 @@ impl DistributedLock for MemoryLock {
 
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
         self.ask("raise the token floor", |store| store.raise_token_floor(above)).await
+    }
+
+    async fn mark(&self, name: &LockName) -> Result<Option<Mark>> {
+        self.ask("mark", |store| store.mark(name)).await
+    }
+
+    async fn marks(&self, prefix: &str) -> Result<Vec<(LockName, Mark)>> {
+        self.ask("marks", |store| store.marks(prefix)).await
+    }
+
+    async fn clear_mark(&self, name: &LockName) -> Result<bool> {
+        let mut cleared = false;
+        // A repeated request does not find the mark that the first one has removed.
+        let clear = |store: &MemoryStore| {
+            cleared |= store.clear_mark(name);
+            cleared
+        };
+        self.ask("clear the mark", clear).await
     }
 
     async fn close(&self) -> Result<()> {

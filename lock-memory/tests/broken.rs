@@ -80,4 +80,5 @@ broken! {
     a_store_that_proclaims_nothing: ProclaimsNothing,
     a_store_that_lets_readers_lead: LetsReadersLead,
     a_store_that_lets_a_ticket_be_used_twice: AdoptsTwice,
+    a_store_that_marks_work_after_a_loss: MarksAfterALoss,
 }

@@ -14,6 +14,7 @@ mod floor;
 mod losses;
 mod named;
 mod network;
+mod once;
 mod owner;
 mod run;
 mod runtimes;

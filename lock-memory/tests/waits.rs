@@ -11,7 +11,7 @@ use std::{
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Entry, Error, FencingToken, Guarantees, Lease,
-    LockGuard, LockName, Locks, Observed, Reach, Request, Result, Ticket, TokenFloor, Wish,
+    LockGuard, LockName, Locks, Mark, Observed, Reach, Request, Result, Ticket, TokenFloor, Wish,
 };
 use lock_memory::{MemoryLock, MemoryStore};
 use tokio::{sync::mpsc, task::JoinSet};
@@ -109,6 +109,18 @@ impl DistributedLock for Slow {
 
     async fn below_token_floor(&self, floor: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
         self.client.below_token_floor(floor).await
+    }
+
+    async fn mark(&self, name: &LockName) -> Result<Option<Mark>> {
+        self.client.mark(name).await
+    }
+
+    async fn marks(&self, prefix: &str) -> Result<Vec<(LockName, Mark)>> {
+        self.client.marks(prefix).await
+    }
+
+    async fn clear_mark(&self, name: &LockName) -> Result<bool> {
+        self.client.clear_mark(name).await
     }
 
     async fn close(&self) -> Result<()> {

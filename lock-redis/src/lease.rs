@@ -1,19 +1,19 @@
 //! The lease of a granted lock.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
     Clock, Error, FencingToken, Lease, Result, Validity,
-    keep::{errors::unsupported, grant::Grants, lease::LeaseState, wait::Waits},
+    keep::{errors::unsupported, grant::Grants, lease::LeaseState, marks, wait::Waits},
 };
 
 use crate::{
     acquire::detach,
     error::STORE,
     layout::kind::{EXCLUSIVE, SHARED},
-    session::{Session, attempt::Attempt},
-    wire::script,
+    session::{Session, attempt::Attempt, retry::Effort},
+    wire::{answer, script},
 };
 
 /// A lock that is held: the key carries this attempt's ticket, or the value of its group.
@@ -130,6 +130,16 @@ impl Lease for RedisLease {
 
     async fn detach(&self) -> Result<String> {
         detach::detach(&self.session, &self.attempt, self.token()).await
+    }
+
+    async fn mark(&self, host: &str, left: Duration) -> Result<()> {
+        let mark = marks::text(&marks::done_now(host, self.token(), left));
+        let request = script::mark(self.attempt.member(), &mark, left);
+        // Sent once: lock-core sends it again, with the time that is left then.
+        let (limit, deadline) = (self.attempt.patience(), Clock::Boot.now());
+        let effort = Effort::urgent("mark as done", limit, deadline);
+        let (_, done) = self.session.insist(&request, effort, answer::int).await.answer?;
+        (done == 1).then_some(()).ok_or_else(|| self.gone())
     }
 
     async fn renew(&self) -> Result<()> {

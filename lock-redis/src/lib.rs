@@ -151,6 +151,7 @@
 //! | `{K}` FF `members` | hash | per member: token, kind, client; the value of `K` by which they hold; the permits taken; expires with `K` |
 //! | `{K}` FF `leader` | hash | the leader's ticket, token, database, client, value, and how often that was changed; expires with `K` |
 //! | `{K}` FF `fence` | string | the last token; expires a day after the last grant |
+//! | `{K}` FF `done` | string | the mark of work that is done once per period: token, when it was written, when it ends (ms since 1970), host; expires at its end |
 //! | prefix + FF `floor` | string | after the token floor was raised: the offset added to the server's time, and the highest floor |
 //! | `{distlock}` FF `client:<client>` | string | a client's description; expires after an hour |
 //!
@@ -165,6 +166,7 @@
 //! the last renewal of any waiter.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(not(test), warn(clippy::large_futures))]
 
 mod acquire;
 mod config;

@@ -5,8 +5,8 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     BoxFuture, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FencingToken,
-    FixedTerm, Guarantees, Lease, LockKind, LockName, Observed, Overlap, Reach, Request, Result,
-    Ticket, TokenFloor, Wake, Wish,
+    FixedTerm, Guarantees, Lease, LockKind, LockName, Mark, Observed, Overlap, Reach, Request,
+    Result, Ticket, TokenFloor, Wake, Wish,
     keep::{
         errors::unsupported,
         grant::{lease, leases},
@@ -30,6 +30,9 @@ use crate::{
 const FENCING: &str = "unless the server's clock is set back while the name's last token is lost \
                        (a failover, a flush, a restart without its data), or by more than has \
                        passed since the last grant, if that is a day or more";
+/// What loses the mark of work that is done.
+const MARKS: &str = "a failover to a replica that lacks it, a restart without its data, an \
+                     eviction (maxmemory-policy), and a server's clock that is set forward";
 /// The longest delay until a waiter notices that a holder's key has expired.
 const SLACK: Duration = Duration::from_millis(500);
 
@@ -57,7 +60,7 @@ impl RedisLock {
         Box::pin(async move {
             let mut guarantees = guarantees(&config);
             guarantees.check_ttl(config.default_ttl())?;
-            let session = Session::start(config).await?;
+            let session = Box::pin(Session::start(config)).await?;
             session.describe_deployment(&mut guarantees).await;
             Ok(Self { session, guarantees })
         })
@@ -103,6 +106,7 @@ fn guarantees(config: &RedisConfig) -> Guarantees {
         guarantees.kinds = LockKind::ALL;
         guarantees.fairness = Fairness::Fifo;
         guarantees.wake = Wake::Push;
+        guarantees.marks = Some(MARKS);
     }
     guarantees.overlaps = vec![
         Overlap::Revoked,
@@ -201,6 +205,18 @@ impl DistributedLock for RedisLock {
 
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
         self.session.token_floor(Some(above)).await
+    }
+
+    async fn mark(&self, name: &LockName) -> Result<Option<Mark>> {
+        self.session.mark(&self.key(name)).await
+    }
+
+    async fn marks(&self, prefix: &str) -> Result<Vec<(LockName, Mark)>> {
+        self.session.marks(prefix).await
+    }
+
+    async fn clear_mark(&self, name: &LockName) -> Result<bool> {
+        self.session.clear_mark(&self.key(name)).await
     }
 
     async fn close(&self) -> Result<()> {

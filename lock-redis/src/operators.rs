@@ -1,18 +1,18 @@
-//! Requests of operators: holder and waiters of a lock, the names in use, revoking, the token
-//! floor. All of them fail as [`Session::insist`] does.
+//! Requests of operators: holder and waiters of a lock, the names in use, revoking, marks of work,
+//! the token floor. All of them fail as [`Session::insist`] does.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use lock_core::{
-    Clock, Diagnosis, Effect, Entry, FencingToken, LockName, Result, TokenFloor,
-    keep::errors::unsupported,
+    Clock, Diagnosis, Effect, Entry, FencingToken, LockName, Mark, Result, TokenFloor,
+    keep::{errors::unsupported, marks},
 };
 use redis::{FromRedisValue, Value};
 use uuid::Uuid;
 
 use crate::{
     error::{self, STORE},
-    layout::key::{Key, QUEUE, floor, lock_of},
+    layout::key::{DONE, Key, QUEUE, floor, lock_of},
     session::{Session, node::Node, retry::Effort},
     wire::{answer, call::Request, scan, script, snapshot::Snapshot},
 };
@@ -60,12 +60,45 @@ impl Session {
         // A name may have no holder for a moment, so queues count too. But their waiters may be
         // dead.
         let queues = self.keys(&[b"*", QUEUE].concat()).await?;
-        for name in queues.iter().filter_map(|queue| wanted(lock_of(queue)?)) {
+        for name in queues.iter().filter_map(|queue| wanted(lock_of(queue, QUEUE)?)) {
             if !names.contains(&name) && !self.inspect(&Key::new(config, &name)).await?.is_empty() {
                 names.insert(name);
             }
         }
         Ok(names.into_iter().collect())
+    }
+
+    /// Returns the mark of a name, which its server removes when its period is over. A text that is
+    /// no mark is none: the next one replaces it.
+    pub(crate) async fn mark(&self, key: &Key) -> Result<Option<Mark>> {
+        let get = Request::new(key.lock(), redis::cmd("GET").arg(key.done()).take());
+        let read = |value: &Value| match value {
+            Value::Nil => Some(None),
+            value => Some(marks::read(&answer::bytes(value)?)),
+        };
+        self.question("mark", &get, None, read).await
+    }
+
+    /// Returns the marks of the names that start with `prefix`.
+    pub(crate) async fn marks(&self, prefix: &str) -> Result<Vec<(LockName, Mark)>> {
+        let name = |done: &Vec<u8>| Key::name_of(&self.config, lock_of(done, DONE)?);
+        let keys = self.keys(&[b"*", DONE].concat()).await?;
+        let names: BTreeSet<_> = keys.iter().filter_map(name).collect();
+        let mut marks = Vec::new();
+        for name in names.into_iter().filter(|name| name.as_str().starts_with(prefix)) {
+            let mark = self.mark(&Key::new(&self.config, &name)).await?;
+            marks.extend(mark.map(|mark| (name, mark)));
+        }
+        Ok(marks)
+    }
+
+    /// Removes the mark of a name. Returns whether there was one, or may have been: an earlier
+    /// sending without an answer may have removed it.
+    pub(crate) async fn clear_mark(&self, key: &Key) -> Result<bool> {
+        let del = Request::new(key.lock(), redis::cmd("DEL").arg(key.done()).take());
+        let effort = Effort::in_turn("clear the mark", LIMIT, Clock::Boot.now() + LIMIT * 2);
+        let outcome = self.insist(&del, effort, answer::int).await;
+        Ok(outcome.answer?.1 > 0 || outcome.before == Effect::Unknown)
     }
 
     async fn keys(&self, pattern: &[u8]) -> Result<Vec<Vec<u8>>> {

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use lock_core::{Attempt, DistributedLock, Entry, Kind};
+use lock_lab::Redis;
 use lock_redis::RedisLock;
 use uuid::Uuid;
 
@@ -87,6 +88,37 @@ async fn a_short_lock_is_renewed_between_the_waiters_of_a_crowd() {
     .await;
     waiters.iter().for_each(|waiter| waiter.task.abort());
     within(busy.release()).await.unwrap();
+}
+
+/// The time that the server has spent on searches of queues for attempts that leave.
+async fn searched(server: &Redis) -> u64 {
+    let stats = server.command(&[b"INFO", b"commandstats"]).await.unwrap();
+    let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_lrem:"));
+    let spent = line.and_then(|line| line.split(',').find_map(|part| part.strip_prefix("usec=")));
+    spent.map_or(0, |micros| micros.parse().unwrap())
+}
+
+/// In another order the server would search half of the queue for each of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_close_leaves_a_queue_in_its_order() {
+    let mut spent = Vec::new();
+    for waiters in [1000, 8000] {
+        let (server, driver) = one_driver().await;
+        let _held = acquire(&driver, "orders", TTL * 10).await.unwrap();
+        let all: Vec<_> =
+            (0..waiters).map(|_| Waiter::start(&driver, "orders", TTL * 10)).collect();
+        until(async || queue_length(&server, "orders").await == waiters).await;
+        let before = searched(&server).await;
+        within(driver.close()).await.unwrap();
+        spent.push(searched(&server).await - before);
+        for waiter in all {
+            assert!(waiter.ended().await.is_err());
+        }
+        nothing_is_left(&server).await;
+    }
+    // Eight times as many, each of which may cost three times as much. The server measures the time
+    // of day: on a busy machine, others may have it in between.
+    assert!(spent[0] > 0 && spent[1] <= spent[0] * 24 + 50_000, "{spent:?} microseconds");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -59,6 +59,17 @@ async fn other_prefixes_and_companions_are_no_names_and_foreign_locks_are() {
     assert_eq!(names(&driver, "").await, ["foreign", "held", "read", "redisson"]);
 }
 
+/// A text that this library has not written stops neither the job nor the list.
+#[tokio::test]
+async fn a_text_that_is_no_mark_counts_as_none() {
+    let server = server().await;
+    let driver = driver(&format!("{}?prefix=app:", server.url())).await;
+    server.command(&[b"SET", b"{app:odd}\xffdone", b"odd"]).await.unwrap();
+    assert_eq!(within(driver.mark(&name("odd"))).await.unwrap(), None);
+    assert!(within(driver.marks("")).await.unwrap().is_empty());
+    assert!(within(driver.clear_mark(&name("odd"))).await.unwrap());
+}
+
 #[tokio::test]
 async fn a_name_with_only_a_waiter_counts_if_the_waiter_is_alive() {
     let (server, driver) = one_driver().await;

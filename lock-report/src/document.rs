@@ -7,6 +7,8 @@ use std::{
     process::ExitCode,
 };
 
+use serde::de::DeserializeOwned;
+
 /// A file of the documents, with its expected contents.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Document {
@@ -17,6 +19,21 @@ pub struct Document {
 }
 
 impl Document {
+    /// The page `<folder><suffix>.md` beside a folder, with `fill` done to its text. An error is a
+    /// sentence with the page.
+    pub fn filled<E: Display>(
+        folder: &Path,
+        suffix: &str,
+        fill: impl FnOnce(&str) -> Result<String, E>,
+    ) -> Result<Self, String> {
+        let mut path = folder.as_os_str().to_owned();
+        path.push(format!("{suffix}.md"));
+        let path = PathBuf::from(path);
+        let content =
+            fill(&read(&path)?).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Self { path, content })
+    }
+
     /// Returns whether the file has these contents. `false` if it does not exist.
     pub fn is_current(&self) -> io::Result<bool> {
         match fs::read(&self.path) {
@@ -30,6 +47,19 @@ impl Document {
     pub fn write(&self) -> io::Result<()> {
         fs::write(&self.path, &self.content)
     }
+}
+
+/// Reads a report. Returns it with its folder, in which and beside which its documents are. An error
+/// is a sentence with the file.
+pub fn source<R: DeserializeOwned>(report: &Path) -> Result<(R, &Path), String> {
+    let parsed = serde_json::from_str(&read(report)?)
+        .map_err(|error| format!("{} is no report: {error}", report.display()))?;
+    let folder = report.parent().filter(|folder| folder.file_name().is_some());
+    Ok((parsed, folder.ok_or("name the report with its folder, as docs/speed/report.json")?))
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// The program that writes the documents of a report: `docs [--check] REPORT`. With `--check` it

@@ -2,7 +2,7 @@
 //!
 //! - [`page`]: the frame of a self-contained page, with its style, its script and its rights.
 //! - [`figure`]: a [`Drawing`] as SVG, with a table of its data.
-//! - [`fill`] and [`Document`]: pages of `docs/` with blocks that are generated from a report.
+//! - [`fill`], [`source`] and [`Document`]: pages of `docs/` with blocks that are generated from a report.
 //! - [`Machine`] and [`versions`]: what figures depend on.
 
 mod blocks;
@@ -20,7 +20,7 @@ mod words;
 
 pub use self::{
     blocks::fill,
-    document::{Document, refresh},
+    document::{Document, refresh, source},
     drawing::{BarSeries, Drawing, Series, SpreadRow, TailRow},
     machine::{Machine, versions},
     page::{command, origin, page, section},

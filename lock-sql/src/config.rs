@@ -11,7 +11,7 @@ use lock_core::{
 use crate::wire::{given_client::AnyPool, sqlite};
 pub(crate) mod server;
 
-use self::server::Server;
+use self::server::{Pooler, Server};
 use crate::{layout::dialect::Dialect, wire::given_client::GivenPool};
 
 /// The allowed TTLs. Locks with shorter ones would be lost in a busy disk's pauses.
@@ -124,6 +124,7 @@ impl SqlConfig {
             }
             Dialect::MySql => {
                 let server = Server::from_url(url, &mut options, 3306)?;
+                server.check_direct()?;
                 if server.database.is_none() {
                     return Err(url.error("expected mysql://HOST/DATABASE"));
                 }
@@ -174,6 +175,12 @@ impl SqlConfig {
     /// Whether another server may take over.
     pub(crate) fn is_managed(&self) -> bool {
         self.server().is_some_and(|server| server.failover.is_some())
+    }
+
+    /// Whether the server pushes: PostgreSQL, unless a pooler lends its sessions for a transaction.
+    pub(crate) fn is_pushed(&self) -> bool {
+        let pooler = self.server().and_then(|server| server.pooler);
+        self.dialect() == Dialect::Postgres && pooler != Some(Pooler::Transaction)
     }
 
     pub(crate) fn dialect(&self) -> Dialect {
@@ -245,6 +252,18 @@ mod tests {
     }
 
     #[test]
+    fn a_pooler_that_lends_sessions_for_a_transaction_is_polled() {
+        for (url, is_pushed) in [
+            ("postgres://h", true),
+            ("postgres://h?pooler=session", true),
+            ("postgres://h?pooler=transaction", false),
+            ("mysql://h/db", false),
+        ] {
+            assert_eq!(config(url).unwrap().is_pushed(), is_pushed, "{url}");
+        }
+    }
+
+    #[test]
     fn bad_urls_are_refused_and_say_why() {
         for (url, word) in [
             ("sqlite://x/y", "sqlite:PATH"),
@@ -253,6 +272,9 @@ mod tests {
             ("mysql://h", "DATABASE"),
             ("mysql://a,b/db", "failover=managed"),
             ("mysql://a,b/db?failover=yes", "managed"),
+            ("mysql://h/db?pooler=session", "MySQL"),
+            ("postgres://h?pooler=statement", "session, transaction"),
+            ("postgres://h?pooler=session&failover=managed", "pooler"),
             ("sqlite:x?ttll=1s", "ttll"),
             ("sqlite:x?tls=off", "tls"),
             ("postgres://h?ttl=1", "ttl"),

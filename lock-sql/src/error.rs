@@ -5,7 +5,7 @@
 //! | no connection to be had | `Unavailable` | none |
 //! | connection broke, no answer in time | `Unavailable` | unknown |
 //! | MySQL 1023, 1026, 1030, 1053, 1152, 1158 to 1161, 1180, 1184, 1317, 1927, 3169; PostgreSQL `08...`, `25P03`, `25P04`, `40003`, `57P01`, `57P02`, `57P04`, `58000`, `58030`; SQLite 10: the server ends the connection or the statement, or the disk fails, perhaps after the commit | `Unavailable` | unknown |
-//! | MySQL 1040, 1129, 1135, 1203, 1205, 1206, 1213, 1226, 1969, 3024, 3032, 3168, 4031; PostgreSQL `40001`, `40P01`, `53300`, `55000`, `55P03`, `57014`, `57P03`, `57P05`; SQLite 5, 6, 15, 17: the database is busy, is being maintained, or takes no more connections | `Unavailable` | none |
+//! | MySQL 1020, 1040, 1129, 1135, 1203, 1205, 1206, 1213, 1226, 1969, 3024, 3032, 3168, 4031; PostgreSQL `40001`, `40P01`, `53300`, `55000`, `55P03`, `57014`, `57P03`, `57P05`; SQLite 5, 6, 15, 17: the database is busy, is being maintained, or takes no more connections | `Unavailable` | none |
 //! | MySQL 1021, 1037, 1038, 1041, 1114; PostgreSQL `53...`; SQLite 7, 13: no room on the disk or in memory | `Unavailable` | none |
 //! | MySQL 1290, 1792, 1836; PostgreSQL `25006`: the server takes no writes any more. The client ends its connections to it, and resolves the address anew | `Unavailable` | none |
 //! | MySQL 1044, 1045, 1130, 1142, 1143, 1227, 1251, 1524, 1698, 1820, 1862, 3118, 3955; MariaDB 4150, 4151; PostgreSQL `28...`, `3F000`, `42501`; SQLite 3, 8, 14, 23 | `Denied` | none |
@@ -105,7 +105,7 @@ impl Refusal {
 
     fn of_mysql(number: u16) -> Self {
         match number {
-            1040 | 1129 | 1135 | 1203 | 1205 | 1206 | 1213 | 1226 | 1969 => Self::Passing,
+            1020 | 1040 | 1129 | 1135 | 1203 | 1205 | 1206 | 1213 | 1226 | 1969 => Self::Passing,
             1021 | 1037 | 1038 | 1041 | 1114 => Self::Passing,
             3024 | 3032 | 3168 | 4031 => Self::Passing,
             1290 | 1792 | 1836 => Self::ReadOnly,
@@ -114,7 +114,8 @@ impl Refusal {
             1049 => Self::NoDatabase,
             1044 | 1130 | 1142 | 1143 | 1227 | 1251 | 1524 => Self::Denied,
             number if MYSQL_LOGINS.contains(&number) => Self::Denied,
-            1146 => Self::NoTable,
+            // A program's session may have no database.
+            1046 | 1146 => Self::NoTable,
             _ => Self::Else,
         }
     }
@@ -271,12 +272,12 @@ mod tests {
                 .for_each(|code| assert_eq!(Refusal::of_postgres(code), expected, "{code}"));
         }
         let mysql: [(&[u16], _); 7] = [
-            (&[1021, 1040, 1114, 1129, 1213, 1205, 3024, 3032], Passing),
+            (&[1020, 1021, 1040, 1114, 1129, 1213, 1205, 3024, 3032], Passing),
             (&[1290, 1836], ReadOnly),
             (&[1030, 1180, 1317, 1927], Ended),
             (&[1049], NoDatabase),
             (&[1045, 1130, 1251, 1820, 1862, 3118, 3955, 4150, 4151], Denied),
-            (&[1146], NoTable),
+            (&[1046, 1146], NoTable),
             (&[1062, 1153], Else),
         ];
         for (numbers, expected) in mysql {

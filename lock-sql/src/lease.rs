@@ -1,6 +1,6 @@
 //! A lock that the database granted.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
@@ -10,7 +10,10 @@ use lock_core::{
 
 use crate::{
     acquire::detach,
-    layout::row::Row,
+    layout::{
+        dialect::{Dialect, stamp},
+        row::Row,
+    },
     session::{Session, attempt::Attempt},
     wire::{database::Reply, script::Script, turns::Rank},
 };
@@ -24,6 +27,30 @@ pub struct SqlLease {
 }
 
 impl SqlLease {
+    /// The last statement of a transaction that commits only while the lock is held, for a client
+    /// other than `sqlx`, which has [`CommitHeld::commit`](crate::CommitHeld::commit). It needs no
+    /// parameters: the values of this grant are in it. Send it in a transaction of the locks' own
+    /// database and schema, and at once: commit if it returns a row, and roll back if it returns
+    /// none or an error. A client that prepares statements has no use for this one twice.
+    ///
+    /// ```no_run
+    /// # mod distlock { pub use lock_core::*; pub use lock_sql as sql; }
+    /// use distlock::{LockGuard, sql::SqlLease};
+    ///
+    /// fn last_statement(guard: &LockGuard) -> Option<String> {
+    ///     Some(guard.lease_as::<SqlLease>()?.check_sql())
+    /// }
+    /// ```
+    pub fn check_sql(&self) -> String {
+        let (name, token) = (&self.attempt.name, self.token().value());
+        let script = self.session.script().held(name, token, self.attempt.id);
+        stamp(&script, Clock::Boot.now())
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.session.dialect()
+    }
+
     /// Sends a script that changes the row, and returns the row.
     async fn change(&self, op: &'static str, script: impl Fn(Script) -> String) -> Result<Row> {
         let call = self.attempt.call(op, Rank::HandOver);
@@ -107,6 +134,14 @@ impl Lease for SqlLease {
     async fn detach(&self) -> Result<String> {
         let detached = detach::detach(&self.session, &self.attempt, self.token().value()).await;
         detached.map(|to| to.simple().to_string())
+    }
+
+    async fn mark(&self, host: &str, left: Duration) -> Result<()> {
+        let (name, id, token) = (&self.attempt.name, self.attempt.id, self.token().value());
+        let ends = Clock::Boot.now() + left;
+        let mark =
+            |script: Script| script.mark(name, id, token, host, ends.since(Clock::Boot.now()));
+        self.change("mark as done", mark).await.map(drop)
     }
 
     async fn renew(&self) -> Result<()> {

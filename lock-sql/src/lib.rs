@@ -47,10 +47,16 @@
 //! | its limits, its timeouts, its log | not used |
 //! | `pool.close()` | does not affect the locks, and [`Locks::close`](lock_core::Locks::close) does not affect the pool. The locks keep a handle: a pool that is only dropped closes when the locks are dropped, too |
 //!
-//! A pool through PgBouncer is refused. A pool of SQLite must have its file already, and none in
-//! memory. The write-ahead log stays with the program's file. A program whose own connections set
-//! another `journal_mode`, or `locking_mode` to `EXCLUSIVE`, keeps the locks out of the file, or is
-//! kept out.
+//! A pool through PgBouncer is refused: name it with [`Server::pooler`]. A pool of SQLite must have
+//! its file already, and none in memory. The write-ahead log stays with the program's file. A
+//! program whose own connections set another `journal_mode`, or `locking_mode` to `EXCLUSIVE`,
+//! keeps the locks out of the file, or is kept out.
+//!
+//! ## Your own transactions
+//!
+//! [`CommitHeld::commit`] commits a `sqlx::Transaction` of the same database and schema only while
+//! the lock is held: no late holder commits. [`SqlLease::check_sql`] is its last statement, for
+//! every other client.
 //!
 //! # Guarantees
 //!
@@ -84,7 +90,9 @@
 //! Servers and settings that cannot keep locks are refused for good, as
 //! [`Rejected`](lock_core::Error::Rejected) with the reason: `docs/stores/sql.md` lists them. A
 //! pooler is recognised by a start-up option (`options=-c distlock.direct=yes`) that poolers refuse
-//! or drop. Settings that weaken locks are [`cautions`](lock_core::Guarantees::cautions).
+//! or drop, unless [`Server::pooler`] says how it pools: then each message brings its settings, and
+//! asks for the server and the database that it has come to. Settings that weaken locks are
+//! [`cautions`](lock_core::Guarantees::cautions).
 //!
 //! # Implementation
 //!
@@ -103,6 +111,11 @@
 //! by the attempt's id. A set has as many of the 256 counters to itself during its transaction. One
 //! statement renews up to 500 rows; on a server it leaves out the rows that another transaction has
 //! locked.
+//!
+//! PostgreSQL and SQLite plan a statement once for each connection, and again after a change of the
+//! tables. A message to PostgreSQL is refused as a whole if the session has forgotten one of its
+//! statements (SQLSTATE `26000`) or a column has another type by now (`0A000`): it is sent again
+//! with all that it needs. Behind a pooler, each message is planned anew.
 //!
 //! ## What goes first
 //!
@@ -138,13 +151,14 @@
 //! behind readers. An attempt that leaves has the name's counter to itself until its transaction
 //! ends. A connection for pushes that has died in silence is replaced within 12 s.
 //!
-//! The others poll: one query per client for all queues that are due, however many of its attempts
-//! wait for a name. A client whose first attempt is at place *n* of a queue waits between half and
-//! the whole of *n* times the step (SQLite 10 ms, MySQL 25 ms), at most 250 ms or 1 s. While the
-//! only holder that is not this client's is new, the step is shorter: a quarter of the time since
-//! this client first saw it, from 1 ms on. So a short hold is followed at once, and each holder
-//! costs at most 30 looks more, and as many for each wait that begins while no other of this client
-//! waits for the name. The head also looks 2 ms after the expiry of the entry ahead of it.
+//! The others poll, and so does PostgreSQL with [`Pooler::Transaction`] at MySQL's pace: one query
+//! per client for up to 500 queues that are due, however many of its attempts wait for a name. A
+//! client whose first attempt is at place *n* of a queue waits between half and the whole of *n*
+//! times the step (SQLite 10 ms, MySQL 25 ms), at most 250 ms or 1 s. While the only holder that is
+//! not this client's is new, the step is shorter: a quarter of the time since this client first saw
+//! it, from 1 ms on. So a short hold is followed at once, and each holder costs at most 30 looks
+//! more, and as many for each wait that begins while no other of this client waits for the name.
+//! The head also looks 2 ms after the expiry of the entry ahead of it.
 //!
 //! Within one process (SQLite: all clients of one path, also by symbolic links; MySQL: all that
 //! name the server and the database in the same way) a release wakes the first in line at once. An
@@ -161,6 +175,7 @@
 //! |---|---|
 //! | `distlock_v1_slots` | counters for tokens: a name uses the one of its hash (FNV-1a) among 256, on SQLite there is one; row -1 holds what the [token floor](lock_core::TokenFloor) was raised to, which the counters are above |
 //! | `distlock_v1_entries` | the holders and waiters: `name`, `token`, `attempt` (an id of 16 bytes), `client`, `kind` (0 exclusive, 1 shared, 2 permits) with `weight` and `lim`, `ttl`, `expires`, `since`, `holder`, `value` and its `version`, `granted` |
+//! | `distlock_v1_marks` | work that is done once per period: `name`, `token`, `host`, when it was `done`, when the period `ends` |
 //! | `distlock_v1_meta` | SQLite: the last hundred boots that have used the file, and the time namespace of its clock |
 //!
 //! `granted` is when the lock was granted, for operators. A lock that is granted at once has it
@@ -175,8 +190,10 @@
 
 #![cfg(any(feature = "sqlite", feature = "mysql", feature = "postgres"))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(not(test), warn(clippy::large_futures))]
 
 mod acquire;
+mod commit;
 mod config;
 mod election;
 mod error;
@@ -197,12 +214,13 @@ pub use crate::queue::schedule::pace;
 #[cfg(all(feature = "properties", feature = "sqlite"))]
 pub use crate::wire::faults::Faults;
 pub use crate::{
+    commit::CommitHeld,
     config::{
         SqlConfig, Target,
-        server::{Failover, Server},
+        server::{Failover, Pooler, Server},
     },
     layout::{dialect::Dialect, schema::schema},
     lease::SqlLease,
     lock::SqlLock,
-    wire::given_client::GivenPool,
+    wire::{given_client::GivenPool, given_transaction::GivenTransaction},
 };

@@ -10,7 +10,7 @@ use std::{
 use async_trait::async_trait;
 use lock_core::{
     BoxFuture, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FencingToken,
-    FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach,
+    FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Mark, Observed, Overlap, Reach,
     Request, Result, Ticket, TokenFloor, Wake, Wish,
     keep::grant::{lease, leases},
 };
@@ -142,7 +142,11 @@ fn guarantees(config: &SqlConfig) -> Guarantees {
     guarantees.expiry_slack = SLACK;
     guarantees.names_at_once = set::NAMES;
     guarantees.detach = true;
-    if dialect == Dialect::Postgres {
+    guarantees.marks = Some(match dialect {
+        Dialect::Sqlite => "a clock of the machine that is set forward",
+        _ => "a failover to a server that lacks it, and a server's clock that is set forward",
+    });
+    if config.is_pushed() {
         guarantees.wake = Wake::Push;
         guarantees.loss = LossSignal::Push;
     }
@@ -225,6 +229,18 @@ impl DistributedLock for SqlLock {
 
     async fn below_token_floor(&self, floor: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
         self.session.below(floor).await
+    }
+
+    async fn mark(&self, name: &LockName) -> Result<Option<Mark>> {
+        self.session.mark(name).await
+    }
+
+    async fn marks(&self, prefix: &str) -> Result<Vec<(LockName, Mark)>> {
+        self.session.marks(prefix).await
+    }
+
+    async fn clear_mark(&self, name: &LockName) -> Result<bool> {
+        self.session.clear_mark(name).await
     }
 
     async fn close(&self) -> Result<()> {

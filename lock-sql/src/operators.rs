@@ -1,10 +1,10 @@
-//! Operators' requests: the holders of a lock, the names in use, to take a lock away, and the token
-//! floor. All of them fail as [`Session::insist`] does.
+//! Operators' requests: the holders of a lock, the names in use, to take a lock away, marks of
+//! work, and the token floor. All of them fail as [`Session::insist`] does.
 
 use std::{collections::HashMap, time::Duration};
 
 use lock_core::{
-    Clock, Diagnosis, Effect, Entry, FencingToken, Holder, LockName, Result, TokenFloor,
+    Clock, Diagnosis, Effect, Entry, FencingToken, Holder, LockName, Mark, Result, TokenFloor,
     keep::errors::unavailable, queue::admitted,
 };
 use uuid::Uuid;
@@ -69,7 +69,29 @@ impl Session {
     /// The names in use that start with `prefix`.
     pub(crate) async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
         let rows = self.ask("names", |script| script.used(prefix)).await?;
-        Ok(rows.iter().filter_map(name).collect())
+        Ok(rows.iter().filter_map(|row| name(&row.name)).collect())
+    }
+
+    /// The mark of a name.
+    pub(crate) async fn mark(&self, name: &LockName) -> Result<Option<Mark>> {
+        let rows = self.ask("mark", |script| script.mark_of(name)).await?;
+        Ok(rows.marks.into_iter().next().map(|(_, mark)| mark))
+    }
+
+    /// The marks of the names that start with `prefix`.
+    pub(crate) async fn marks(&self, prefix: &str) -> Result<Vec<(LockName, Mark)>> {
+        let rows = self.ask("marks", |script| script.marks(prefix)).await?;
+        let named = |(bytes, mark): (Vec<u8>, Mark)| Some((name(&bytes)?, mark));
+        Ok(rows.marks.into_iter().filter_map(named).collect())
+    }
+
+    /// Removes the mark of a name. Returns whether there was one, or may have been: an earlier
+    /// sending without an answer may have removed it.
+    pub(crate) async fn clear_mark(&self, name: &LockName) -> Result<bool> {
+        let clear = |script: Script| script.clear_mark(name);
+        let Reply { rows, earlier, .. } =
+            self.insist(call("clear the mark", Rank::Ask), clear).await?;
+        Ok(!rows.marks.is_empty() || earlier == Effect::Unknown)
     }
 
     /// Returns what a commit outlives, as [`Script::durability`] says it, and the cautions about the
@@ -118,7 +140,7 @@ impl Session {
     pub(crate) async fn below(&self, floor: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
         let old = |script: Script| script.up_to(floor.above);
         let rows = self.ask("raise the token floor", old).await?;
-        Ok(rows.iter().filter_map(|row| Some((name(row)?, row.attempt))).collect())
+        Ok(rows.iter().filter_map(|row| Some((name(&row.name)?, row.attempt))).collect())
     }
 
     async fn ask(&self, op: &'static str, script: impl Fn(Script) -> String) -> Result<Rows> {
@@ -131,8 +153,8 @@ fn call(op: &'static str, rank: Rank) -> Call<'static> {
 }
 
 /// The name in a row; `None` for one that is not a name, which this library has not written.
-fn name(row: &Row) -> Option<LockName> {
-    LockName::new(std::str::from_utf8(&row.name).ok()?).ok()
+fn name(bytes: &[u8]) -> Option<LockName> {
+    LockName::new(std::str::from_utf8(bytes).ok()?).ok()
 }
 
 fn entry(row: &Row) -> Entry {

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -70,7 +71,7 @@ impl ZkLease {
     async fn let_the_holder_stop(&self) {
         if let Some(LossReason::TermOver | LossReason::Expired) = self.validity.loss() {
             let end = self.validity.until() + margin(self.session.ttl());
-            Clock::Boot.sleep_until(end).await;
+            Box::pin(Clock::Boot.sleep_until(end)).await;
         }
     }
 
@@ -82,7 +83,12 @@ impl ZkLease {
 
     /// Writes a note into the grant's node.
     async fn write(&self, attempt: &Attempt, note: &[u8]) -> Result<()> {
-        match self.session.write(attempt, note).await {
+        self.found(attempt, self.session.write(attempt, note).await)
+    }
+
+    /// The result of a request that also said whether it found the grant's node.
+    fn found(&self, attempt: &Attempt, found: Result<bool>) -> Result<()> {
+        match found {
             Ok(true) => Ok(()),
             Ok(false) => {
                 attempt.gone();
@@ -166,6 +172,15 @@ impl Lease for ZkLease {
             *published = Some(value.into());
         }
         written
+    }
+
+    async fn mark(&self, host: &str, left: Duration) -> Result<()> {
+        let ends = Clock::Boot.now() + left;
+        let _alone = self.published.lock().await;
+        let (attempt, token) = (self.attempt(), self.token());
+        let name = &attempt.request.name;
+        let marked = self.session.mark(path(&attempt), name, token, host, ends).await;
+        self.found(&attempt, marked)
     }
 
     async fn renew(&self) -> Result<()> {

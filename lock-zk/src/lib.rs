@@ -95,7 +95,10 @@
 //! has the number that is added. A session reads it when it begins, and counts from it to its end:
 //! each change of the node ends the session. A node that was made there without data, to give it an
 //! ACL, is no record until a raise writes it; make it before there are locks. With
-//! [`Layout::Native`] no name is `%floor`, or begins with `%floor/`.
+//! [`Layout::Native`] no name is `%floor` or `%done`, or begins with `%floor/` or `%done/`: the
+//! latter has the marks of work that is done once per period, `<prefix>/%done/<name, escaped>`:
+//! token, when it was written, when it ends (ms since 1970), and host. Such a period begins with
+//! the node's `mtime`, and a reader compares its end with the `mtime` of a write of its own.
 //!
 //! A raise writes the record. Watches tell all clients in reach: their holders and waiters are told
 //! as after a revoke, and go on in a session that counts from the new floor. Then the client that
@@ -150,13 +153,21 @@
 //!
 //! Create and list are one flight (on Linux, where TCP_NODELAY can be set from outside the client
 //! crate), and a release is a delete: three requests, of any kind of lock. Within a process a
-//! release passes the lock on before the server has confirmed the deletion. Behind another client,
-//! a waiter watches the node that it waits for, and its own. A release wakes the waiters that can
-//! enter, and no others, with two exceptions: a writer behind several readers follows the last of
-//! them and looks again when that one is gone, and the first waiter for permits also sees each
-//! arrival. Where a session has more than 52 KiB of paths of its own nodes (about 450 locks), or
-//! 44 KiB of nodes that its waiters follow, or 16 KiB that its observers follow, it asks for the
-//! others once a second.
+//! release passes the lock on before the server has confirmed the deletion, and an exclusive
+//! attempt right behind another one of its session lists nothing: it enters if that one held the
+//! lock and passed it on. Otherwise it lists; until then its place is not known, and there is no
+//! event `queued`. That nothing is in between follows from the two sequences, unless the directory
+//! was deleted and made anew since. It was not if it had had at least as many entries before the
+//! other one as the two tokens are apart: each entry takes a transaction. Where that is uncertain,
+//! the list follows the creation. Foreign clients must not create several entries of a directory in
+//! one transaction: the rule does not see those.
+//!
+//! Behind another client, a waiter watches the node that it waits for, and its own, unless a list
+//! will show that. A release wakes the waiters that can enter, and no others, with two exceptions: a
+//! writer behind several readers follows the last of them and looks again when that one is gone, and
+//! the first waiter for permits also sees each arrival. Where a session has more than 52 KiB of
+//! paths of its own nodes (about 450 locks), or 44 KiB of nodes that its waiters follow, or 16 KiB
+//! that its observers follow, it asks for the others once a second.
 //!
 //! A try that comes at the same moment as another acquire may leave a node for one round trip, and
 //! then two tries at the same moment may both find the lock busy. A set creates all of its nodes in
@@ -179,6 +190,7 @@
 //! back.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(not(test), warn(clippy::large_futures))]
 
 mod acquire;
 mod config;

@@ -12,8 +12,8 @@ use std::{
 use async_trait::async_trait;
 use lock_core::{
     Attempt, BoxFuture, Clock, Diagnosis, DistributedLock, Effect, Entry, Fairness, Fencing,
-    FencingToken, FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap,
-    Reach, Request, Result, TokenFloor, Wake, Wish,
+    FencingToken, FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Mark, Observed,
+    Overlap, Reach, Request, Result, TokenFloor, Wake, Wish,
     duration::shown,
     keep::{
         cancel::unless_cancelled,
@@ -34,6 +34,7 @@ use crate::{
     config::ZkConfig,
     election::observe::observe,
     error::{self, STORE, cancelled},
+    layout::mark::Dated,
     operators::{self, diagnose, inspect},
     session::{
         End, Session,
@@ -106,7 +107,8 @@ impl ZkLock {
             let config = config.checked()?;
             let hosts = config.hosts.join(", ");
             let limit = config.timeouts.connect.map_or(CONNECT_LIMIT, |limit| limit + CONNECT_REST);
-            Clock::Boot.timeout(limit, connect(config)).await.unwrap_or_else(|| {
+            let connected = Clock::Boot.timeout(limit, Box::pin(connect(config))).await;
+            connected.unwrap_or_else(|| {
                 let source = format!("no answer from {hosts} within {}", shown(limit));
                 Err(error::unavailable("connect", Effect::None, source))
             })
@@ -209,6 +211,7 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     guarantees.fixed_term = FixedTerm::Client;
     guarantees.expiry_slack = tick * 3 / 2 + Duration::from_millis(250);
     guarantees.names_at_once = NAMES_AT_ONCE;
+    guarantees.marks = Some("a server's clock that is set forward");
     guarantees.ttl = least..=most;
     guarantees.default_ttl = default_ttl;
     guarantees.cautions = facts.cautions(members, tick);
@@ -241,7 +244,7 @@ impl DistributedLock for ZkLock {
         match acquire.run().await {
             Err(_) if acquire.may_begin_again() => {
                 let session = self.session(acquire.attempt.request.ttl, &attempt).await?;
-                acquire.again(session).run().await
+                Box::pin(acquire.again(session).run()).await
             }
             result => result,
         }
@@ -302,6 +305,23 @@ impl DistributedLock for ZkLock {
 
     async fn below_token_floor(&self, _: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
         self.ask(|session| async move { session.before_floor().await }).await
+    }
+
+    async fn mark(&self, name: &LockName) -> Result<Option<Mark>> {
+        self.ask(|session| async move { session.mark_of(name).await }).await
+    }
+
+    async fn marks(&self, prefix: &str) -> Result<Vec<(LockName, Mark)>> {
+        let marks = self.ask(|session| async move { session.all_marks().await }).await?;
+        let present = |(name, dated): (LockName, Dated)| {
+            let fits = name.as_str().starts_with(prefix) && !dated.has_ended;
+            fits.then_some((name, dated.mark))
+        };
+        Ok(marks.into_iter().filter_map(present).collect())
+    }
+
+    async fn clear_mark(&self, name: &LockName) -> Result<bool> {
+        self.ask(|session| async move { session.clear_mark(name).await }).await
     }
 
     async fn close(&self) -> Result<()> {

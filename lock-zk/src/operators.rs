@@ -1,5 +1,5 @@
 //! Requests of operators: the holders and waiters of a lock, the names in use, taking a lock away,
-//! and seeing and raising the token floor.
+//! marks of work, and seeing and raising the token floor.
 
 use std::sync::{
     Arc,
@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 use futures_util::{StreamExt, TryStreamExt, future::try_join_all, stream};
-use lock_core::{Diagnosis, Entry, FencingToken, Kind, Layout, LockName, Result, TokenFloor};
+use lock_core::{Diagnosis, Entry, FencingToken, Kind, Layout, LockName, Mark, Result, TokenFloor};
 use uuid::Uuid;
 use zookeeper_client::{CreateMode, Error as ZkError, Stat};
 
@@ -18,6 +18,7 @@ use crate::{
         child,
         floor::{Above, broken},
         listing,
+        mark::{self, Dated},
         note::Note,
         path,
     },
@@ -34,7 +35,8 @@ const AT_ONCE: usize = 64;
 /// a node lives as long as its session, and ZooKeeper tells no client how long another client's
 /// session still lives.
 pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<Entry>> {
-    let names = listing::in_order(session.list(directory, Lane::Look).await?);
+    // A server that lags would not show a grant that another one has told already.
+    let names = listing::in_order(session.list_after_sync(directory, Lane::Look).await?);
     let notes = names.iter().take(MOST_NOTES).map(|name| async move {
         let exchange = session.begin_in(Lane::Look).await?;
         Ok(exchange.data(&format!("{directory}/{name}")).await)
@@ -190,6 +192,48 @@ impl Session {
             }
         }
         Ok(Vec::new())
+    }
+
+    /// Returns the servers' time in ms since 1970: that of a write, which is sent now. What is read
+    /// after it is as new. `None` if nothing was ever marked.
+    async fn time_for_marks(&self) -> Result<Option<i64>> {
+        let path = &path::marks(&self.config.prefix);
+        let write =
+            |exchange: Arc<Exchange>| async move { exchange.set_data(path, b"", None).await };
+        let written = self.answer("read marks", Lane::First, write).await?;
+        Ok(written.map(|stat| stat.mtime))
+    }
+
+    async fn dated_mark(&self, name: &LockName, now: i64) -> Result<Option<Dated>> {
+        let path = &path::mark(&self.config.prefix, name);
+        let data = |exchange: Arc<Exchange>| async move { exchange.data(path).await };
+        let found = self.answer("read marks", Lane::Look, data).await?;
+        Ok(found.and_then(|(text, stat)| mark::read(&text, &stat, now)))
+    }
+
+    /// Returns the mark of a name.
+    pub(crate) async fn mark_of(&self, name: &LockName) -> Result<Option<Mark>> {
+        let Some(now) = self.time_for_marks().await? else { return Ok(None) };
+        let dated = self.dated_mark(name, now).await?;
+        Ok(dated.filter(|dated| !dated.has_ended).map(|dated| dated.mark))
+    }
+
+    /// Returns all marks in the order of their names, also those whose period is over.
+    pub(crate) async fn all_marks(&self) -> Result<Vec<(LockName, Dated)>> {
+        let Some(now) = self.time_for_marks().await? else { return Ok(Vec::new()) };
+        let nodes = self.list(&path::marks(&self.config.prefix), Lane::Look).await?;
+        let names = nodes.iter().filter_map(|node| LockName::from_escaped(node));
+        let read = names.map(|name| async move {
+            self.dated_mark(&name, now).await.map(|dated| dated.map(|dated| (name, dated)))
+        });
+        let mut marks: Vec<_> = try_join_all(read).await?.into_iter().flatten().collect();
+        marks.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(marks)
+    }
+
+    /// Removes the mark of a name. Returns whether there was one.
+    pub(crate) async fn clear_mark(&self, name: &LockName) -> Result<bool> {
+        self.remove(&path::mark(&self.config.prefix, name)).await
     }
 
     /// Returns the newest record, if there is one. What is read after it is not older.

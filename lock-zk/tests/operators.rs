@@ -88,20 +88,29 @@ async fn a_waiter_whose_node_goes_in_the_first_moment_is_never_granted() {
     let server = shared().await;
     let (first, second, raw) =
         (open(&server.url()).await, open(&server.url()).await, raw(server).await);
-    for round in 0..20 {
+    for round in 0..40 {
         let name = fresh("moment");
         let directory = format!("/locks/{name}");
         let guard = first.lock(&name).unwrap().acquire().await.unwrap();
-        let holder = children(&raw, &directory).await;
+        // Behind one entry the own node is watched at once, behind two it is not.
+        let mut between = None;
+        if round % 2 == 1 {
+            let stem = format!("_c_{}-lock-", Uuid::new_v4());
+            between = Some(foreign(&raw, &directory, &stem).await);
+        }
+        let before = children(&raw, &directory).await;
         let waiting = tokio::spawn(second.lock(&name).unwrap().acquire());
         let own = loop {
             let mut queue = children(&raw, &directory).await;
-            queue.retain(|child| !holder.contains(child));
+            queue.retain(|child| !before.contains(child));
             if let Some(own) = queue.pop() {
                 break own;
             }
         };
         raw.delete(&format!("{directory}/{own}"), None).await.unwrap();
+        if let Some(between) = between {
+            raw.delete(&between, None).await.unwrap();
+        }
         guard.release().await.unwrap();
         let error = soon("the waiter is told", waiting).await.unwrap().expect_err("no place");
         assert!(lost_its_place(&error), "round {round}: {error}");
@@ -117,6 +126,10 @@ async fn a_waiter_is_not_granted_when_all_nodes_are_deleted_at_once() {
     for round in 0..5 {
         let name = fresh("all");
         let directory = format!("/locks/{name}");
+        // The waiters of later rounds list nothing: there were entries enough in the directory.
+        for _ in 0..4 * round {
+            locks.lock(&name).unwrap().acquire().await.unwrap().release().await.unwrap();
+        }
         let guard = locks.lock(&name).unwrap().acquire().await.unwrap();
         eventually("the holder's node is watched", || async {
             server.counters().await.unwrap().get("watches") >= 2
@@ -136,6 +149,30 @@ async fn a_waiter_is_not_granted_when_all_nodes_are_deleted_at_once() {
         assert_eq!(soon("the holder is told", guard.lost()).await, LossReason::EntryGone);
         let error = soon("the waiter is told", waiting).await.unwrap().expect_err("no place");
         assert!(lost_its_place(&error), "round {round}: {error}");
+    }
+}
+
+/// Numbers begin anew with the directory, and the waiter has the one after the former holder's.
+#[tokio::test]
+async fn a_waiter_in_a_new_directory_does_not_follow_a_holder_of_the_former_one() {
+    let server = shared().await;
+    let (first, second, raw) =
+        (open(&server.url()).await, open(&server.url()).await, raw(server).await);
+    for round in 0..10 {
+        let name = fresh("anew");
+        let directory = format!("/locks/{name}");
+        let former = first.lock(&name).unwrap().acquire().await.unwrap();
+        let node = children(&raw, &directory).await.remove(0);
+        raw.delete(&format!("{directory}/{node}"), None).await.unwrap();
+        raw.delete(&directory, None).await.unwrap();
+        let holder = second.lock(&name).unwrap().acquire().await.unwrap();
+        let waiter = queue_up(&first, first.lock(&name).unwrap(), &name, 1).await;
+        // It may not have been told yet that its node is gone.
+        let _ = former.release().await;
+        assert_eq!(first.inspect(&name).await.unwrap().len(), 2);
+        assert!(!waiter.is_finished(), "round {round}: beside {holder:?}");
+        holder.release().await.unwrap();
+        soon("its turn", waiter).await.unwrap().unwrap().release().await.unwrap();
     }
 }
 

@@ -65,6 +65,7 @@ fn every_statement_is_one_that_the_tests_run() {
         "pass the fence",
         "who has passed",
         "insert",
+        "is the lock held",
     ];
     for (databases, label, _) in blocks() {
         assert!(tested.contains(&label), "{databases}: {label}");

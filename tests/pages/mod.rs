@@ -5,6 +5,7 @@ mod failures;
 mod fencing;
 mod servers;
 
+use distlock::Locks;
 use fencing::{Text, inline, statement};
 
 /// A value of a statement.
@@ -22,6 +23,8 @@ trait Program {
     const NAME: &'static str;
     /// Runs a statement. Returns the number of changed rows.
     async fn change(&mut self, sql: Text, values: &[Value]) -> u64;
+    /// Runs a statement. Returns whether it returns a row.
+    async fn finds(&mut self, sql: Text, values: &[Value]) -> bool;
     /// Returns a number from the only row.
     async fn number(&mut self, sql: Text, values: &[Value]) -> i64;
     /// Begins, commits or rolls back.
@@ -134,9 +137,29 @@ async fn the_payments_of_a_crowd_are_in_order<P: Program>(crowd: Vec<P>) {
     assert_eq!(program.number(Text::of_test(disorder.to_owned()), &[]).await, 0);
 }
 
-/// Runs everything on one database. `connect` opens a new connection to it.
-async fn all<P: Program>(id: &str, connect: impl AsyncFn() -> P) {
+/// The last statement of a transaction in the locks' own database.
+async fn a_lost_lock_is_not_found<P: Program>(program: &mut P, locks: &Locks) {
+    let guard = locks.lock("orders/42").unwrap().acquire().await.unwrap();
+    let values = [Word("orders/42"), Number(guard.token().as_i64())];
+    let mut is_held = async || {
+        program.say("BEGIN").await;
+        let found = program.finds(statement(P::NAME, "is the lock held"), &values).await;
+        program.say(if found { "COMMIT" } else { "ROLLBACK" }).await;
+        found
+    };
+    assert!(is_held().await);
+    guard.release().await.unwrap();
+    assert!(!is_held().await);
+    let next = locks.lock("orders/42").unwrap().acquire().await.unwrap();
+    assert!(!is_held().await, "another holder's");
+    next.release().await.unwrap();
+}
+
+/// Runs everything on one database, which is that of the locks, too. `connect` opens a new
+/// connection to it.
+async fn all<P: Program>(id: &str, locks: &Locks, connect: impl AsyncFn() -> P) {
     let mut first = connect().await;
+    a_lost_lock_is_not_found(&mut first, locks).await;
     tables(&mut first, id).await;
     a_late_holder_writes_nothing(&mut first).await;
     if P::NAME != "MySQL" {

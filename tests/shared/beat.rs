@@ -32,7 +32,7 @@ impl Beat {
         let task = tokio::spawn(async move {
             loop {
                 let slept = Clock::Boot.now();
-                measured[1].store(micros(slept.since(started)), Ordering::Relaxed);
+                measured[1].store(micros(slept.since(started)), Ordering::Release);
                 tokio::time::sleep(PERIOD).await;
                 let late = Clock::Boot.now().since(slept).saturating_sub(PERIOD);
                 measured[0].fetch_max(micros(late), Ordering::Relaxed);
@@ -43,7 +43,9 @@ impl Beat {
 
     /// The longest wait so far, also if it is not over.
     pub fn late(&self) -> Duration {
-        let [over, begun] = [0, 1].map(|n| self.times[n].load(Ordering::Relaxed));
+        // In this order: a wait that ends meanwhile is in one of them.
+        let begun = self.times[1].load(Ordering::Acquire);
+        let over = self.times[0].load(Ordering::Relaxed);
         let since = Clock::Boot.now().since(self.started) - Duration::from_micros(begun);
         Duration::from_micros(over).max(since.saturating_sub(PERIOD))
     }

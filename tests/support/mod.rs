@@ -10,6 +10,8 @@
 pub mod beat;
 #[path = "../shared/bounded.rs"]
 pub mod bounded;
+#[path = "../shared/undisturbed.rs"]
+pub mod undisturbed;
 #[macro_use]
 mod per_store;
 mod random;

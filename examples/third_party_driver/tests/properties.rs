@@ -34,6 +34,7 @@ const SKIPPED: &[&str] = &[
     "election::",
     "fairness::",
     "observers::",
+    "once::",
     "permits::",
     "sharing::",
     "operators::a_revoked_waiter",

@@ -2,53 +2,51 @@
 
 use std::{collections::HashMap, fs, path::Path};
 
-use crate::Failure;
+use lock_lab::Counters;
+
+use crate::{
+    Failure,
+    figures::{ALLOCATIONS, INSTRUCTIONS, SPAWNS},
+};
 
 const ALLOCATE: [&str; 6] =
     ["malloc", "calloc", "realloc", "memalign", "posix_memalign", "aligned_alloc"];
 
-/// What a program did from its start to its end.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Profile {
-    pub instructions: u64,
-    pub allocations: u64,
-    /// Calls that make a task of tokio: one or more for each task.
-    pub spawns: u64,
-}
-
-pub fn read(path: &Path) -> Result<Profile, Failure> {
+/// What a program did from its start to its end. A task of tokio is spawned by one call or more.
+pub fn read(path: &Path) -> Result<Counters, Failure> {
     let text = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let profile = parse(&String::from_utf8_lossy(&text));
-    match profile {
-        Profile { instructions: 0, .. } => Err("callgrind has counted nothing".into()),
-        // The program does both.
-        Profile { spawns: 0, .. } | Profile { allocations: 0, .. } => {
-            Err("callgrind names no spawn of tokio, or no malloc: build with --profile counts, \
-                 which keeps the names of functions"
-                .into())
-        }
-        profile => Ok(profile),
+    if profile.get(INSTRUCTIONS) == 0 {
+        return Err("callgrind has counted nothing".into());
     }
+    // The program does both.
+    if [ALLOCATIONS, SPAWNS].iter().any(|what| profile.get(what) == 0) {
+        let why = "callgrind names no spawn of tokio, or no malloc: build with --profile counts, \
+                   which keeps the names of functions";
+        return Err(why.into());
+    }
+    Ok(profile)
 }
 
-fn parse(text: &str) -> Profile {
-    let (mut profile, mut names, mut callee) = (Profile::default(), HashMap::new(), "");
+fn parse(text: &str) -> Counters {
+    let (mut counted, mut names, mut callee) = (Vec::new(), HashMap::new(), "");
     for line in text.lines() {
         let Some((key, value)) = line.split_once(['=', ':']) else { continue };
-        let number = || value.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0);
+        let number =
+            || value.split_whitespace().next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
         match key {
             "fn" => {
                 name(&mut names, value);
             }
             "cfn" => callee = name(&mut names, value),
             // Of the function that was named last.
-            "calls" if allocates(callee) => profile.allocations += number(),
-            "calls" if spawns(callee) => profile.spawns += number(),
-            "totals" => profile.instructions = number(),
+            "calls" if allocates(callee) => counted.push((ALLOCATIONS, number())),
+            "calls" if spawns(callee) => counted.push((SPAWNS, number())),
+            "totals" => counted.push((INSTRUCTIONS, number())),
             _ => {}
         }
     }
-    profile
+    counted.into_iter().collect()
 }
 
 fn allocates(function: &str) -> bool {
@@ -81,7 +79,7 @@ mod tests {
                     cfn=(3) tokio::runtime::task::list::OwnedTasks<S>::bind_inner\ncalls=2 7\n* 8\n\
                     fn=(4) other\ncfn=(2)\ncalls=1 0\n1 30\ncfn=(1)\ncalls=9 0\n2 4\n\
                     totals: 137\n";
-        let expected = Profile { instructions: 137, allocations: 4, spawns: 2 };
-        assert_eq!(parse(text), expected);
+        let expected = [(INSTRUCTIONS, 137), (ALLOCATIONS, 4), (SPAWNS, 2)];
+        assert_eq!(parse(text), Counters::from_iter(expected));
     }
 }

@@ -7,7 +7,7 @@ use lock_lab::{AnyServer, AnyStore, Counters, Proxy, ZooKeeper};
 
 use crate::{
     Failure,
-    figures::{Cost, Figures, Server},
+    figures::{BYTES, Figures, LATE, RENEWALS, REQUESTS},
     program::Program,
 };
 
@@ -64,11 +64,15 @@ impl<'p> Place<'p> {
             match Figures::between(&short, &long, MORE, tasks == 1) {
                 Err(disturbed) => why = disturbed,
                 Ok(figures) => {
-                    let figures = least.map_or(figures, |least| least.least(figures));
-                    (least, counted) = (Some(figures), counted + 1);
+                    let figures = match &least {
+                        Some(least) => figures.least(least),
+                        None => figures,
+                    };
+                    counted += 1;
                     if counted == ROUNDS || is_enough(&figures) {
                         return Ok(figures);
                     }
+                    least = Some(figures);
                 }
             }
         }
@@ -79,25 +83,21 @@ impl<'p> Place<'p> {
     /// Returns the costs of one round, disturbed or not.
     pub async fn show(&self, tasks: u64) -> Result<Figures, Failure> {
         let [short, long] = self.round(tasks).await?;
-        Ok(Figures::of_difference(&short, &long, MORE))
+        Ok(Figures::of(&long.since(&short), MORE))
     }
 
-    async fn round(&self, tasks: u64) -> Result<[Cost; 2], Failure> {
+    async fn round(&self, tasks: u64) -> Result<[Counters; 2], Failure> {
         let [short, long] = PAIRS;
         Ok([self.run(short, tasks).await?, self.run(long, tasks).await?])
     }
 
-    async fn run(&self, pairs: u64, tasks: u64) -> Result<Cost, Failure> {
+    async fn run(&self, pairs: u64, tasks: u64) -> Result<Counters, Failure> {
         let (before, began) = (self.server().await?, Clock::Boot.now());
         let profile = self.program.run(&self.url(), pairs, tasks).await?;
-        let took = Clock::Boot.now().since(began);
-        let since = |(now, before): (Server, Server)| Server {
-            requests: now.requests - before.requests,
-            renewals: now.renewals - before.renewals,
-            bytes: now.bytes - before.bytes,
-        };
-        let server = self.server().await?.zip(before).map(since);
-        Ok(Cost { profile, server, late: took > self.ttl / 3 })
+        let is_late = Clock::Boot.now().since(began) > self.ttl / 3;
+        let since = self.server().await?.since(&before);
+        let late = [(LATE, u64::from(is_late))];
+        Ok(profile.iter().chain(since.iter()).chain(late).collect())
     }
 
     /// With the TTL, so that a client has one session, which is never idle. A session of the default
@@ -108,17 +108,17 @@ impl<'p> Place<'p> {
         format!("{url}?ttl={}s", self.ttl.as_secs())
     }
 
-    /// What the server has counted so far.
-    async fn server(&self) -> Result<Option<Server>, Failure> {
+    /// What the server has counted so far; nothing without a server.
+    async fn server(&self) -> Result<Counters, Failure> {
         let Some((server, proxy)) = self.store.server().zip(self.proxy.as_ref()) else {
-            return Ok(None);
+            return Ok(Counters::default());
         };
         let (counters, stats) = (server.counters().await?, proxy.stats());
-        Ok(Some(Server {
-            requests: requests(self.scheme, &counters),
-            renewals: counters.get("msg.LeaseKeepAlive"),
-            bytes: stats.bytes_up + stats.bytes_down,
-        }))
+        Ok(Counters::from_iter([
+            (REQUESTS, requests(self.scheme, &counters)),
+            (RENEWALS, counters.get("msg.LeaseKeepAlive")),
+            (BYTES, stats.bytes_up + stats.bytes_down),
+        ]))
     }
 }
 

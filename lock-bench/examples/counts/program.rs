@@ -5,12 +5,10 @@ use std::{
     process::{Output, Stdio},
 };
 
+use lock_lab::Counters;
 use tokio::process::Command;
 
-use crate::{
-    Failure,
-    callgrind::{self, Profile},
-};
+use crate::{Failure, callgrind};
 
 /// The variable with the store's URL, which may have a password.
 const URL: &str = "DISTLOCK_COUNTS_URL";
@@ -30,7 +28,7 @@ impl Program {
     }
 
     /// Acquires and releases this many times, by this many tasks.
-    pub async fn run(&self, url: &str, pairs: u64, tasks: u64) -> Result<Profile, Failure> {
+    pub async fn run(&self, url: &str, pairs: u64, tasks: u64) -> Result<Counters, Failure> {
         let folder = tempfile::tempdir()?;
         let out = folder.path().join("callgrind.out");
         let mut command = Command::new("valgrind");

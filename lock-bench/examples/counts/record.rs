@@ -93,11 +93,13 @@ fn hash(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use lock_lab::Counters;
 
-    fn record(processor: &str, dependencies: &str, counts: &[(&str, f64)]) -> Record {
-        let figures =
-            |instructions| Figures { instructions, allocations: 9., requests: None, bytes: None };
+    use super::*;
+    use crate::figures::INSTRUCTIONS;
+
+    fn record(processor: &str, dependencies: &str, counts: &[(&str, u64)]) -> Record {
+        let figures = |count: u64| Figures::of(&Counters::from_iter([(INSTRUCTIONS, count)]), 1);
         let counts = counts.iter().map(|(what, count)| ((*what).to_owned(), figures(*count)));
         let [reason, toolchain] = ["a test", "rustc 1"].map(str::to_owned);
         let [processor, dependencies] = [processor, dependencies].map(str::to_owned);
@@ -106,8 +108,8 @@ mod tests {
 
     #[test]
     fn what_rises_or_comes_is_told() {
-        let before = record("A", "1", &[("memory", 100.), ("redis", 100.), ("etcd", 100.)]);
-        let now = record("A", "2", &[("memory", 102.), ("redis", 104.), ("sqlite", 100.)]);
+        let before = record("A", "1", &[("memory", 100), ("redis", 100), ("etcd", 100)]);
+        let now = record("A", "2", &[("memory", 102), ("redis", 104), ("sqlite", 100)]);
         let found = before.differences(&now).join("\n");
         let expected = "redis: 104.00 instructions, and 100.00 before\nsqlite: not in the file";
         assert_eq!(found, expected);

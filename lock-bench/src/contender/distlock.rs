@@ -5,20 +5,26 @@ use std::time::Duration;
 use ::distlock::{Lock, LockGuard, Locks, Semaphore, StoreUrl};
 use async_trait::async_trait;
 
-use super::{Client, Contender, Role, Worker};
+use super::{Asked, Client, Opening, Role, Worker};
 use crate::{Failure, Kind, Workload};
 
-/// As its users connect it.
-pub(super) const USUAL: Distlock = Distlock { name: "distlock", role: Role::Distlock, option: "" };
-/// On Redis: without the queue, waiters poll.
-pub(super) const SIMPLE: Distlock =
-    Distlock { name: "distlock, mode=simple", role: Role::Unordered, option: "mode=simple" };
+pub(super) fn open(Asked { text, role, workload, .. }: Asked) -> Opening {
+    Box::pin(async move {
+        let locks = ::distlock::connect(full(&text, role, workload.ttl)?).await?;
+        Ok(Box::new(Connected { locks, workload }) as Box<dyn Client>)
+    })
+}
 
-pub(super) struct Distlock {
-    pub(super) name: &'static str,
-    role: Role,
-    /// What it adds to the options of the URL.
-    option: &'static str,
+/// The URL with its mode, and with the TTL unless it has one: a client of ZooKeeper has a session
+/// from its connect on, and one of another TTL than the locks' would be idle beside it.
+fn full(url: &str, role: Role, ttl: Option<Duration>) -> Result<String, Failure> {
+    let has_ttl = StoreUrl::parse(url)?.options().text("ttl").is_some();
+    let ttl = ttl.filter(|_| !has_ttl).map(|ttl| format!("ttl={}ms", ttl.as_millis()));
+    let mode = (role == Role::Unordered).then(|| "mode=simple".to_owned());
+    Ok([mode, ttl].into_iter().flatten().fold(url.to_owned(), |url, option| {
+        let mark = if url.contains('?') { '&' } else { '?' };
+        format!("{url}{mark}{option}")
+    }))
 }
 
 struct Connected {
@@ -34,36 +40,6 @@ enum Taken {
 struct Holding {
     taken: Taken,
     guard: Option<LockGuard>,
-}
-
-impl Distlock {
-    /// The URL with its options, and with the TTL unless it has one: a client of ZooKeeper has a
-    /// session from its connect on, and one of another TTL than the locks' would be idle beside it.
-    fn url(&self, url: &str, ttl: Option<Duration>) -> Result<String, Failure> {
-        let has_ttl = StoreUrl::parse(url)?.options().text("ttl").is_some();
-        let ttl = ttl.filter(|_| !has_ttl).map(|ttl| format!("ttl={}ms", ttl.as_millis()));
-        let options = [Some(self.option.to_owned()).filter(|option| !option.is_empty()), ttl];
-        Ok(options.into_iter().flatten().fold(url.to_owned(), |url, option| {
-            let mark = if url.contains('?') { '&' } else { '?' };
-            format!("{url}{mark}{option}")
-        }))
-    }
-}
-
-#[async_trait]
-impl Contender for Distlock {
-    fn name(&self) -> String {
-        self.name.to_owned()
-    }
-
-    fn role(&self) -> Role {
-        self.role
-    }
-
-    async fn open(&self, url: &str, workload: &Workload) -> Result<Box<dyn Client>, Failure> {
-        let locks = ::distlock::connect(self.url(url, workload.ttl)?).await?;
-        Ok(Box::new(Connected { locks, workload: workload.clone() }))
-    }
 }
 
 #[async_trait]
@@ -115,7 +91,8 @@ mod tests {
 
     #[test]
     fn the_ttl_goes_by_the_url_unless_it_has_one() {
-        let url = |url: &str| SIMPLE.url(url, Some(Duration::from_millis(2500))).unwrap();
+        let ttl = Some(Duration::from_millis(2500));
+        let url = |url: &str| full(url, Role::Unordered, ttl).unwrap();
         assert_eq!(url("redis://h"), "redis://h?mode=simple&ttl=2500ms");
         assert_eq!(url("redis://h?ttl=9s"), "redis://h?ttl=9s&mode=simple");
     }

@@ -4,13 +4,22 @@ pub(crate) mod all;
 mod distlock;
 mod floor;
 mod usual;
-mod way;
 
+use std::time::Duration;
+
+use ::distlock::StoreUrl;
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::way::MOST_APART;
-use crate::{Failure, Workload};
+use crate::{Failure, Kind, Workload};
+
+/// The TTL of a URL that sets none.
+const TTL: Duration = Duration::from_secs(15);
+/// The most workers that get something of their own each.
+pub(crate) const MOST_APART: u32 = 64;
+/// The options of a URL with a login that is not in the URL.
+const ELSEWHERE: [&str; 4] = ["user_file", "user_env", "password_file", "password_env"];
 
 /// What a contender stands for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
@@ -31,6 +40,10 @@ pub enum Role {
 }
 
 impl Role {
+    fn is_ours(self) -> bool {
+        matches!(self, Self::Distlock | Self::Unordered)
+    }
+
     /// Whether two holders at once are a fault: floors do not wait, so they take names of their own.
     pub fn excludes(self) -> bool {
         matches!(self, Self::Distlock | Self::Unordered | Self::Usual)
@@ -43,18 +56,31 @@ impl Role {
 }
 
 /// A way to lock on one store.
-#[async_trait]
-pub(crate) trait Contender: Send + Sync {
+#[derive(Clone, Copy)]
+pub(crate) struct Contender {
     /// Its name in tables: "distlock", "SET NX PX + compare-and-delete".
-    fn name(&self) -> String;
-
+    pub(crate) name: &'static str,
     /// What it stands for.
-    fn role(&self) -> Role;
-
-    /// Connects one process to the store at this URL. All workers of a process share it, as the
-    /// tasks of a program share a client.
-    async fn open(&self, url: &str, workload: &Workload) -> Result<Box<dyn Client>, Failure>;
+    pub(crate) role: Role,
+    /// What each worker has of its own, where not many can have it.
+    each: Option<&'static str>,
+    open: Open,
 }
+
+/// What a client is to connect to, and for which locks.
+struct Asked {
+    /// The URL as it was given.
+    text: String,
+    url: StoreUrl,
+    role: Role,
+    /// The TTL of a bare client's locks.
+    ttl: Duration,
+    workload: Workload,
+}
+
+type Opened = Result<Box<dyn Client>, Failure>;
+type Opening = BoxFuture<'static, Opened>;
+type Open = fn(Asked) -> Opening;
 
 /// A client of one process.
 #[async_trait]
@@ -77,4 +103,74 @@ pub(crate) trait Worker: Send {
 
     /// Gives it back. Called once after each successful `acquire`.
     async fn release(&mut self) -> Result<(), Failure>;
+}
+
+impl Contender {
+    /// Connects one process to the store at this URL. All workers of a process share it, as the
+    /// tasks of a program share a client.
+    pub(crate) async fn open(self, url: &str, workload: &Workload) -> Opened {
+        let Self { name, role, each, open } = self;
+        let Workload { kind, workers, .. } = *workload;
+        let (text, is_ours) = (url.to_owned(), role.is_ours());
+        if !is_ours && kind != Kind::Exclusive {
+            return Err(format!("{name} has no {kind}").into());
+        }
+        let url = if is_ours { StoreUrl::parse(url)? } else { simple(url)? };
+        if let Some(each) = each.filter(|_| workers > MOST_APART) {
+            let why = format!("{each} for each of {workers} workers: {MOST_APART} at most");
+            return Err(why.into());
+        }
+        let ttl = workload.ttl.or(url.options().duration("ttl")?).unwrap_or(TTL);
+        open(Asked { text, url, role, ttl, workload: workload.clone() }).await
+    }
+}
+
+/// Reads a URL, if the bare clients can do what it asks for.
+fn simple(url: &str) -> Result<StoreUrl, Failure> {
+    let url = StoreUrl::parse(url)?;
+    match obstacle(&url) {
+        None => Ok(url),
+        Some(what) => Err(format!("no floor and no usual way: they {what}").into()),
+    }
+}
+
+fn obstacle(url: &StoreUrl) -> Option<&'static str> {
+    let (scheme, mut options) = (url.scheme(), url.options());
+    if scheme.starts_with("redis+") || scheme == "redlock" {
+        Some("know one server alone")
+    } else if options.text("tls") == Some("verify")
+        || ["etcds", "rediss", "valkeys"].contains(&scheme)
+    {
+        Some("do not speak TLS (measure with tls=off where you may)")
+    } else if ELSEWHERE.into_iter().any(|option| options.text(option).is_some()) {
+        Some("need user and password in the URL")
+    } else if options.text("failover").is_some() {
+        Some("know no failover")
+    } else if options.text("pooler").is_some() {
+        Some("know no pooler")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_that_bare_clients_cannot_follow_is_left_out_with_the_reason() {
+        for (url, why) in [
+            ("redis+sentinel://a,b/main", "one server"),
+            ("redlock://a,b,c", "one server"),
+            ("rediss://h", "TLS"),
+            ("postgres://h/db?tls=verify", "TLS"),
+            ("etcd://me@h?password_file=/p", "user and password"),
+            ("mysql://a,b/db?failover=managed", "failover"),
+            ("postgres://h/db?pooler=session", "pooler"),
+        ] {
+            let error = simple(url).unwrap_err().to_string();
+            assert!(error.contains(why), "{url}: {error}");
+        }
+        assert_eq!(simple("redis://me:p%40@h/3?ttl=2s").unwrap().password(), Some("p@"));
+    }
 }

@@ -9,12 +9,12 @@ mod table;
 use lock_report::{command, origin, page, section};
 use maud::{Markup, html};
 
-use crate::{Report, Section, words::load};
+use crate::{Report, Section, columns::ALL, words::load};
 
 pub(crate) use self::{
     answers::{answers, own_cost},
     belief::beliefs,
-    table::summary,
+    table::figures,
 };
 
 const TITLE: &str = "Distributed locks: what they cost";
@@ -68,12 +68,12 @@ fn preset(section: &Section) -> Markup {
         @if !section.is_outage() {
             p.note {
                 "Each figure is the median of the rounds; x distlock is the median of their \
-                 ratios: a contender's rate divided by distlock's, with the least and the \
-                 greatest. Turns are parts of an even share. Requests, wakes and processor time \
+                 ratios: a contender's rate divided by distlock's, with their interval. \
+                 Turns are parts of an even share. Requests, wakes and processor time \
                  are per acquisition, connections and watches of all clients together."
             }
         }
-        (table::figures(section).html("Figures"))
+        (table::figures(section, &ALL).html("Figures"))
         (plots::all(section))
     }
 }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use crate::{
     Row, Section,
-    columns::{ALL, Column, OUTAGE, SUMMARY},
+    columns::{Column, OUTAGE},
 };
 
 /// A heading with its rows.
@@ -52,12 +52,7 @@ fn line(row: &[String]) -> Markup {
     }
 }
 
-/// All figures of a preset.
-pub(super) fn figures(section: &Section) -> Table {
-    Table::of(if section.is_outage() { &OUTAGE[..] } else { &ALL[..] }, &section.rows)
-}
-
-/// What a page of `docs/` shows of a preset.
-pub(crate) fn summary(section: &Section) -> Table {
-    Table::of(if section.is_outage() { &OUTAGE[..] } else { &SUMMARY[..] }, &section.rows)
+/// A preset with these figures of its rows, unless it has a time alone.
+pub(crate) fn figures(section: &Section, columns: &[Column]) -> Table {
+    Table::of(if section.is_outage() { &OUTAGE } else { columns }, &section.rows)
 }

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use lock_bench::{Kind, Preset, Workload};
-use lock_core::duration::shown;
+use lock_bench::{Preset, Workload};
 
 use crate::{
     exit::{Code, Failure},
@@ -18,7 +17,7 @@ pub(super) fn loads(
     opt: &Bench,
     seconds: Duration,
 ) -> Result<(Vec<Preset>, Option<Workload>), Failure> {
-    let presets = presets(opt)?;
+    let presets = presets(opt);
     if opt.custom.is_empty() {
         return Ok((presets, None));
     }
@@ -28,33 +27,28 @@ pub(super) fn loads(
         (false, [preset]) => return Err(wrong(format!("{preset} has a load of its own"))),
         _ => return Err(wrong("a load by hand changes one preset, so give --preset once")),
     };
-    custom(&opt.custom, preset, seconds).map(|load| (Vec::new(), Some(load)))
+    Ok((Vec::new(), Some(custom(&opt.custom, preset.workload(seconds)))))
 }
 
-fn presets(opt: &Bench) -> Result<Vec<Preset>, Failure> {
-    let is_named = |preset: &Preset| opt.preset.iter().any(|name| name == preset.name());
+fn presets(opt: &Bench) -> Vec<Preset> {
+    // In the order of the report, and each once.
+    let those = |wanted: &dyn Fn(&Preset) -> bool| -> Vec<Preset> {
+        Preset::ALL.into_iter().filter(wanted).collect()
+    };
     if opt.preset.iter().any(|name| name == ALL) {
-        return Ok(those(|preset| opt.lab || !preset.needs_lab()));
-    }
-    if opt.preset.is_empty() {
-        // A sweep is a run by itself.
-        return Ok(if opt.sweep.is_some() { Vec::new() } else { USUAL.to_vec() });
-    }
-    let named = those(is_named);
-    match named.iter().find(|preset| preset.needs_lab() && !opt.lab) {
-        Some(preset) => Err(wrong(format!("{preset} kills processes or servers: add --lab"))),
-        None => Ok(named),
+        those(&|preset| opt.lab || !preset.needs_lab())
+    } else if !opt.preset.is_empty() {
+        those(&|preset| opt.preset.iter().any(|name| name == preset.name()))
+    } else if opt.sweep.is_some() {
+        // It is a run by itself.
+        Vec::new()
+    } else {
+        USUAL.to_vec()
     }
 }
 
-/// In the order of the report, and each once.
-fn those(wanted: impl Fn(&Preset) -> bool) -> Vec<Preset> {
-    Preset::ALL.into_iter().filter(wanted).collect()
-}
-
-fn custom(custom: &Custom, preset: Preset, seconds: Duration) -> Result<Workload, Failure> {
-    let usual = preset.workload(seconds);
-    let load = Workload {
+fn custom(custom: &Custom, usual: Workload) -> Workload {
+    Workload {
         workers: custom.workers.unwrap_or(usual.workers),
         names: custom.names.unwrap_or(usual.names),
         processes: custom.processes.unwrap_or(usual.processes),
@@ -63,32 +57,9 @@ fn custom(custom: &Custom, preset: Preset, seconds: Duration) -> Result<Workload
         rate: custom.rate.or(usual.rate),
         ttl: custom.ttl.or(usual.ttl),
         ..usual
-    };
-    load.check().map_err(wrong)?;
-    let Workload { workers, names, hold, .. } = load;
-    match () {
-        () if names > workers => {
-            let why = "each worker takes one name, so give as many --workers, or more";
-            Err(wrong(format!("--names {names} is more than {workers} workers: {why}")))
-        }
-        () if load.kind == Kind::Permits && workers < 2 => {
-            Err(wrong("--kind permits has half as many permits as workers: --workers 2, or more"))
-        }
-        () if load.kind == Kind::Readers && workers < 10 => {
-            Err(wrong("--kind readers has a writer beside nine readers: --workers 10, or more"))
-        }
-        () if load.herd && (load.rate.is_some() || !hold.is_zero()) => {
-            Err(wrong("herd asks once and releases at once, without --rate and --hold"))
-        }
-        () if hold >= seconds => {
-            let (hold, seconds) = (shown(hold), shown(seconds));
-            let why = format!("does not fit into a round of {seconds}: give longer --seconds");
-            Err(wrong(format!("--hold {hold} {why}")))
-        }
-        () => Ok(load),
     }
 }
 
-fn wrong(why: impl Into<String>) -> Failure {
+pub(super) fn wrong(why: impl Into<String>) -> Failure {
     Failure::new(Code::Usage, why)
 }

@@ -6,7 +6,6 @@ mod load;
 
 use std::{ffi::OsString, fs, path::Path, process::ExitCode, time::Duration};
 
-use distlock::STORES;
 use lock_bench::{Comparison, Options, Progress as Event, Report, Violated, against};
 use lock_core::StoreUrl;
 
@@ -69,17 +68,14 @@ fn show(progress: &Progress, event: Event<'_>) {
 }
 
 fn options(opt: &Bench, stores: &[String]) -> Result<Options, Failure> {
-    for store in stores {
-        match opt.lab {
-            true => private(store)?,
-            false => drop(StoreUrl::parse(store)?),
-        }
+    for store in stores.iter().filter(|_| !opt.lab) {
+        StoreUrl::parse(store)?;
     }
     let is_quick = opt.quick || (stores.is_empty() && !opt.lab);
     let (seconds, rounds) = if is_quick { QUICK } else { ROUNDS };
     let seconds = Duration::from_secs_f64(opt.seconds.unwrap_or(seconds));
     let (presets, custom) = load::loads(opt, seconds)?;
-    Ok(Options {
+    let options = Options {
         stores: stores.to_vec(),
         lab: opt.lab,
         presets,
@@ -89,27 +85,13 @@ fn options(opt: &Bench, stores: &[String]) -> Result<Options, Failure> {
         sweep: opt.sweep.clone(),
         alone: opt.alone,
         command: command(arguments::given()),
-    })
-}
-
-/// In the lab, a store is named by its scheme alone.
-fn private(store: &str) -> Result<(), Failure> {
-    if store.contains(':') {
-        let why = "--lab starts private servers, and --store names one in use: give one of them, or \
-            the scheme alone, as in --lab --store redis";
-        return Err(Failure::new(Code::Usage, why));
-    }
-    let known = || STORES.iter().map(|store| store.scheme).collect::<Vec<_>>().join(", ");
-    let unknown =
-        || Failure::new(Code::Usage, format!("unknown store {store:?}; known: {}", known()));
-    distlock::Store::of_scheme(store).map(drop).ok_or_else(unknown)
+    };
+    options.check().map_err(load::wrong)?;
+    Ok(options)
 }
 
 /// Says what a store in use will get, and refuses above the bound without `--yes`.
 fn consent(opt: &Bench, options: &Options) -> Result<(), Failure> {
-    if options.stores.is_empty() {
-        return Ok(());
-    }
     let impact = lock_bench::impact(options);
     for line in &impact.lines {
         say(line);

@@ -6,7 +6,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use distlock::{Entry, Error, FencingToken, Guarantees, LockName, Result, Ticket, TokenFloor};
+use distlock::{
+    Entry, Error, FencingToken, Guarantees, LockName, Mark, Result, Ticket, TokenFloor,
+};
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Lease, Observed, Reach, Request, Wish,
 };
@@ -127,6 +129,19 @@ impl DistributedLock for Namespace {
 
     async fn below_token_floor(&self, _: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
         Ok(Vec::new())
+    }
+
+    async fn mark(&self, name: &LockName) -> Result<Option<Mark>> {
+        self.driver.mark(&self.outer(name)?).await
+    }
+
+    async fn marks(&self, prefix: &str) -> Result<Vec<(LockName, Mark)>> {
+        let marks = self.driver.marks(&format!("{}{prefix}", self.prefix)).await?.into_iter();
+        Ok(marks.filter_map(|(name, mark)| Some((self.inner(&name)?, mark))).collect())
+    }
+
+    async fn clear_mark(&self, name: &LockName) -> Result<bool> {
+        self.driver.clear_mark(&self.outer(name)?).await
     }
 
     async fn close(&self) -> Result<()> {

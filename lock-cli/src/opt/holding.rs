@@ -24,6 +24,7 @@ use crate::{
 #[command(after_help = "\
 Examples:
   distlock run nightly --no-wait -- ./backup.sh     one host of many makes the backup
+  distlock run nightly --once-per 20h -- ./backup.sh   .. and no other one, if it succeeds
   distlock run deploy --wait 10m -- ./deploy.sh     at most ten minutes in line
   distlock run uploads --permits 3 -- ./upload.sh   at most three at a time
 
@@ -41,6 +42,13 @@ pub(crate) struct Run {
     /// too.
     #[arg(long, value_name = "DURATION", value_parser = values::duration)]
     pub(crate) at_least: Option<Duration>,
+    /// Runs the command once in this time, on one of the hosts. A command that succeeds leaves a
+    /// mark in the store, and the time counts from its grant. If there is a mark, before the wait
+    /// or after it, distlock says so and exits with 0. There is no mark of a command that failed,
+    /// lost the lock, or was asked to end. After a crash, the command may run again.
+    #[arg(long, value_name = "DURATION", value_parser = values::duration)]
+    #[arg(conflicts_with_all = ["shared", "permits"])]
+    pub(crate) once_per: Option<Duration>,
     /// The command and its arguments.
     #[arg(required = true, trailing_var_arg = true, add = ArgValueCompleter::new(PathCompleter::any()))]
     pub(crate) command: Vec<OsString>,
@@ -150,7 +158,8 @@ pub(crate) struct Terms {
     #[cfg(feature = "metrics")]
     #[arg(long, value_name = "ADDR", value_parser = values::address)]
     pub(crate) metrics: Option<SocketAddr>,
-    /// Prints nothing about the wait, a busy lock, and a store that nobody named.
+    /// Prints nothing about the wait, a busy lock, work that is done already, and a store that
+    /// nobody named.
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }

@@ -90,8 +90,14 @@ enum Any {
 impl Opt {
     /// Reads the command line.
     pub(crate) fn read() -> Result<Self, clap::Error> {
-        let opt = Self::try_parse_from(arguments::given()).map_err(hinted)?;
-        let before = Before::try_parse_from(arguments::given());
+        let given = arguments::given();
+        let opt = Self::try_parse_from(&given).map_err(hinted)?;
+        // Only a line with two of them can have one on each side. Most lines are parsed once.
+        let names_store = |word: &&OsString| word.as_encoded_bytes().starts_with(b"--store");
+        if given.iter().filter(names_store).count() < 2 {
+            return Ok(opt);
+        }
+        let before = Before::try_parse_from(&given);
         let before = before.map_or(Vec::new(), |before| before.common.store);
         if before.is_empty() || before == opt.common.store {
             return Ok(opt);

@@ -23,7 +23,7 @@ pub(crate) struct Leader {
     pub(crate) json: bool,
 }
 
-/// Lists the names that have a holder or a waiter.
+/// Lists the names that have a holder or a waiter, and those whose work is done for a period.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -39,7 +39,7 @@ pub(crate) struct Ls {
     pub(crate) json: bool,
 }
 
-/// Shows the holders of a lock and its waiters in order.
+/// Shows the holders of a lock, its waiters in order, and whether its work is done for a period.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -71,7 +71,7 @@ pub(crate) struct Watch {
     pub(crate) json: bool,
 }
 
-/// Takes a lock away from a holder, or a place from a waiter.
+/// Takes a lock away from a holder, or a place from a waiter; or clears a mark of run --once-per.
 ///
 /// The next waiter gets the lock at once. If the holder does not notice in time, both work at the
 /// same time, and only the fencing token stops the first one. `distlock run` kills its command.
@@ -81,12 +81,18 @@ pub(crate) struct Watch {
 Examples:
   distlock show nightly               prints the attempts
   distlock revoke nightly 3f2a        the start of an attempt is enough
-  distlock revoke nightly 3f2a --yes  for scripts")]
+  distlock revoke nightly 3f2a --yes  for scripts
+  distlock revoke nightly --done      the next run --once-per does the work again")]
 pub(crate) struct Revoke {
     /// The name of the lock.
     pub(crate) name: String,
     /// The attempt that `distlock show` prints, or its first characters.
-    pub(crate) attempt: String,
+    #[arg(required_unless_present = "done")]
+    pub(crate) attempt: Option<String>,
+    /// Clears the mark that the work is done. Holders and waiters stay. Exits with 1 if there is no
+    /// mark.
+    #[arg(long, conflicts_with = "attempt")]
+    pub(crate) done: bool,
     /// Does not ask for a confirmation.
     #[arg(long, short)]
     pub(crate) yes: bool,

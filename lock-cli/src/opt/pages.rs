@@ -39,7 +39,10 @@ fn of_the_program(line: &str) -> String {
     };
     let ends = [" | ", " > ", " && ", " # "].map(|end| line.find(end));
     let end = ends.into_iter().flatten().min().unwrap_or(line.len());
-    line[..end].trim().replace("distlock COMMAND", "distlock run")
+    line[..end]
+        .trim()
+        .replace("distlock COMMAND", "distlock run")
+        .replace("distlock supervise", "distlock run")
 }
 
 /// A line that this program takes, or the name of a command alone.

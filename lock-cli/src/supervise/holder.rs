@@ -1,16 +1,8 @@
 //! The holder: it tells the supervisor the deadlines, and passes signals on to it.
 
 use std::{
-    collections::HashSet,
-    ffi::OsString,
-    io,
-    mem::take,
-    os::{
-        fd::OwnedFd,
-        unix::{net::UnixStream, process::CommandExt},
-    },
-    process::{Child, Command},
-    time::Duration,
+    collections::HashSet, ffi::OsString, io, mem::take, os::unix::net::UnixStream,
+    process::ExitCode, time::Duration,
 };
 
 use distlock::Held;
@@ -19,20 +11,21 @@ use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
     net::unix::OwnedReadHalf,
+    task::yield_now,
     time::{MissedTickBehavior, interval},
 };
 
 use super::{
-    descriptor::pass,
     family,
+    fork::{Side, fork},
     job_control::JobControl,
     message::{Begin, End, Environment, News, Order},
     outbox::Outbox,
-    supervisor::SUPERVISE,
+    supervisor::{SUPERVISE, supervise},
 };
 use crate::{
-    arguments,
-    exit::{Outcome, say},
+    arguments::shown,
+    exit::{Failure, Outcome, say},
     on_lost::Policy,
     signals::{Signals, bit},
 };
@@ -53,7 +46,7 @@ pub(crate) struct Job {
 /// A supervisor whose command has not begun. It starts while the holder waits for the lock. A drop
 /// ends it.
 pub(crate) struct Ready {
-    supervisor: Child,
+    supervisor: Pid,
     socket: UnixStream,
     /// The groups of processes that ran before: what a shell has started before it became this
     /// program is none of the command's.
@@ -61,22 +54,24 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Starts a supervisor for a command.
-    pub(crate) fn start(command: &[OsString]) -> io::Result<Self> {
+    /// Starts a supervisor for a command, before this process starts a runtime. In the supervisor
+    /// and in the launcher it returns at their end, with the exit code.
+    pub(crate) fn start(command: &[OsString]) -> Result<Result<Self, ExitCode>, Failure> {
+        let failed = || Failure::system("starting the command");
         let before = family::groups();
         // If the supervisor dies, this process inherits its children.
-        set_child_subreaper(Some(getpid()))?;
-        let (socket, theirs) = UnixStream::pair()?;
-        let mut supervisor = Command::new("/proc/self/exe");
-        supervisor.arg0("distlock").arg(SUPERVISE).args(command).env_remove(arguments::VARIABLE);
-        // Keys at the terminal are for the holder, which passes them on.
-        let supervisor = supervisor.stdin(OwnedFd::from(theirs)).process_group(0).spawn()?;
-        let pid = i32::try_from(supervisor.id()).ok().and_then(Pid::from_raw);
-        family::reap_strays(pid)?;
-        let ready = Self { supervisor, socket, before };
-        pass(&ready.socket, rustix::stdio::stdin())?;
-        ready.socket.set_nonblocking(true)?;
-        Ok(ready)
+        set_child_subreaper(Some(getpid())).map_err(io::Error::from).map_err(failed())?;
+        let shown = shown(command);
+        // In a group of its own: keys at the terminal are for the holder, which passes them on.
+        match fork(SUPERVISE, &shown).map_err(failed())? {
+            Side::Parent(supervisor, socket) => Ok(Ok(Self { supervisor, socket, before })),
+            Side::Child(leash) => supervise(leash, command, &shown).map(Err),
+        }
+    }
+
+    /// The supervisor, which is a child of this process.
+    pub(crate) fn supervisor(&self) -> Pid {
+        self.supervisor
     }
 
     /// Runs the command under the lock until it has ended, with all its descendants.
@@ -93,7 +88,7 @@ impl Ready {
 impl Drop for Ready {
     fn drop(&mut self) {
         // It has nothing to do any more, and its launcher dies with it.
-        let _ = self.supervisor.kill();
+        let _ = kill_process(self.supervisor, Signal::KILL);
     }
 }
 
@@ -113,9 +108,9 @@ struct Holder {
 
 impl Holder {
     fn new(ready: &Ready, job: Job) -> io::Result<Self> {
-        let supervisor = i32::try_from(ready.supervisor.id()).ok().and_then(Pid::from_raw);
-        let supervisor = supervisor.ok_or_else(|| io::Error::other("no process id"))?;
+        let supervisor = ready.supervisor;
         let socket = ready.socket.try_clone()?;
+        socket.set_nonblocking(true)?;
         let (news, orders) = tokio::net::UnixStream::from_std(socket)?.into_split();
         let (news, orders) = (BufReader::new(news).lines(), Outbox::new(orders));
         let (until, jobs) = (Instant::default(), JobControl::of_this_process());
@@ -134,8 +129,14 @@ impl Holder {
         let (mut patience, mut longest) = (Instant::NEVER, Instant::NEVER);
         let outcome = loop {
             tokio::select! {
+                // A signal before the command's end counts, so that the work is not marked as done.
+                biased;
+                signal = signals.next() => self.pass_on(signal),
                 news = self.news.next_line() => match news.ok().flatten().map(|line| News::parse(&line)) {
-                    Some(Some(News::Ended(end))) => break self.end(held, end),
+                    Some(Some(News::Ended(end))) => {
+                        self.count(signals).await;
+                        break self.end(held, end);
+                    }
                     // After a loss, the end counts, and a kill that came before it.
                     Some(Some(News::Killed(before))) if reason.is_some() => {
                         late = late.max(Some(before));
@@ -158,7 +159,6 @@ impl Holder {
                     }
                     patience = now + PATIENCE;
                 }
-                signal = signals.next() => self.pass_on(signal),
                 signal = keys.next() => self.pass_on(signal),
                 _ = ticks.tick() => self.renew(held),
                 () = self.orders.flush(), if !self.orders.is_empty() => {}
@@ -181,6 +181,18 @@ impl Holder {
             _ => self.passed |= bit(signal),
         }
         self.orders.post(Order::Signal(signal));
+    }
+
+    /// Counts the signals that have come until now, without waiting for one.
+    async fn count(&mut self, signals: &mut Signals) {
+        loop {
+            tokio::select! {
+                biased;
+                signal = signals.next() => self.passed |= bit(signal),
+                // The runtime has heard of signals meanwhile.
+                () = yield_now() => return,
+            }
+        }
     }
 
     fn hear(&mut self, news: News) {
@@ -214,12 +226,18 @@ impl Holder {
             || signal.is_some()
             || ended_by(Signal::HUP)
             || (handed && ended_by(Signal::QUIT));
-        Outcome { code: Some(end.code), signal, asked, left: end.left, lost, reason: None }
+        let (signalled, left) = (self.is_signalled(), end.left);
+        Outcome { code: Some(end.code), signal, asked, signalled, left, lost, reason: None }
     }
 
     /// Whether a signal asked the command to end. To some commands, SIGHUP means something else.
     fn is_asked(&self) -> bool {
         self.passed & (bit(Signal::INT) | bit(Signal::QUIT) | bit(Signal::TERM)) != 0
+    }
+
+    /// Whether a signal may have asked the command to end.
+    fn is_signalled(&self) -> bool {
+        self.is_asked() || self.passed & bit(Signal::HUP) != 0
     }
 
     /// Kills the command, as the supervisor may be stopped. The supervisor kills what is left, and
@@ -250,8 +268,8 @@ impl Holder {
     async fn orphan(&mut self) -> Outcome {
         let left = family::kill(getpid(), &self.before, |_, _| {}).await;
         self.jobs.reclaim();
-        let (asked, lost) = (self.is_asked(), self.lost);
-        Outcome { code: None, signal: None, asked, left, lost, reason: None }
+        let (asked, signalled, lost) = (self.is_asked(), self.is_signalled(), self.lost);
+        Outcome { code: None, signal: None, asked, signalled, left, lost, reason: None }
     }
 }
 

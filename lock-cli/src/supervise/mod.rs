@@ -3,8 +3,9 @@
 //! Three processes of this program: the **holder** (`distlock run`) has the lock and tells the
 //! supervisor the deadline. The **supervisor** has the command: it ends the command and all its
 //! descendants before the deadline, and at once when the holder is gone. The **launcher** becomes
-//! the command. Supervisor and launcher start before the grant: no process has to be loaded between
-//! the grant and the command.
+//! the command. The program is loaded once: the supervisor is a fork of the holder, and the
+//! launcher one of the supervisor, each before its parent has a runtime, which may have threads.
+//! They start before the grant: no process has to start between the grant and the command.
 //!
 //! A signal to the holder becomes an order to the supervisor, which sends it to the command's group.
 //!
@@ -23,14 +24,13 @@
 //! that `/proc` hides, once their parents have ended. The holder does not: what ran before may be its
 //! child, too. A supervisor that is not root cannot kill a process that changes its user.
 
-mod descriptor;
 mod family;
+mod fork;
 mod holder;
 mod job_control;
 mod launcher;
 mod message;
 mod outbox;
-mod role;
 mod supervisor;
 mod terminal;
 
@@ -38,5 +38,4 @@ pub(crate) use self::{
     family::{is_ancestor, reap_strays},
     holder::{Job, Ready},
     job_control::stop_alone,
-    role::Role,
 };

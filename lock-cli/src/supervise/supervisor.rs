@@ -2,13 +2,10 @@
 
 use std::{
     collections::HashSet,
-    ffi::OsString,
+    ffi::{CStr, OsString},
     io,
-    os::{
-        fd::{AsFd, OwnedFd},
-        unix::{net::UnixStream, process::CommandExt},
-    },
-    process::{Command, ExitCode},
+    os::unix::net::UnixStream,
+    process::ExitCode,
     time::Duration,
 };
 
@@ -21,35 +18,46 @@ use tokio::{
 };
 
 use super::{
-    descriptor::{pass, receive},
     family,
-    launcher::LAUNCH,
+    fork::{Side, fork},
+    launcher::{LAUNCH, launch},
     message::{Begin, End, Environment, News, Order, code},
     outbox::Outbox,
 };
-use crate::{exit::Failure, on_lost::Policy, signals::Signals};
+use crate::{exit::Failure, on_lost::Policy, runtime, signals::Signals};
 
-/// The first argument of a supervisor.
-pub(super) const SUPERVISE: &str = "supervise";
+/// The name of a supervisor.
+pub(super) const SUPERVISE: &CStr = c"supervise";
 /// Time between two looks whether the processes that the command left running have ended.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Starts the command when the holder says so, and stays until none of its processes is left. Its
-/// stdin is the holder's end of a socket.
-pub(super) async fn supervise(command: &[OsString]) -> Result<ExitCode, Failure> {
+/// Starts the command when the holder says so, and stays until none of its processes is left. The
+/// socket `leash` is the holder's. Other users see the command as `shown`, without its passwords.
+pub(super) fn supervise(
+    leash: UnixStream,
+    command: &[OsString],
+    shown: &[OsString],
+) -> Result<ExitCode, Failure> {
     let failed = || Failure::system("supervising");
-    let leash = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3);
-    let leash = UnixStream::from(leash.map_err(io::Error::from).map_err(failed())?);
-    let Some(stdin) = receive(&leash).map_err(failed())? else { return Ok(ExitCode::SUCCESS) };
-    let supervisor = Supervisor::start(leash, stdin, command).map_err(failed())?;
-    supervisor.watch().await.map_err(failed())?;
+    set_child_subreaper(Some(getpid())).map_err(io::Error::from).map_err(failed())?;
+    let (launcher, socket) = match fork(LAUNCH, shown).map_err(failed())? {
+        Side::Parent(launcher, socket) => (launcher, socket),
+        Side::Child(socket) => {
+            // The holder hears the supervisor's end when no process has this socket any more.
+            drop(leash);
+            return launch(socket, command);
+        }
+    };
+    let work = async { Supervisor::new(leash, launcher, socket)?.watch().await };
+    runtime()?.block_on(work).map_err(failed())?;
     Ok(ExitCode::SUCCESS)
 }
 
 struct Supervisor {
     orders: Option<Lines<BufReader<OwnedReadHalf>>>,
     news: Outbox<News>,
-    launching: Option<Launching>,
+    /// The launcher, while it waits for the order to begin.
+    launcher: Option<UnixStream>,
     /// The command, and its process group.
     command: Pid,
     policy: Policy,
@@ -58,21 +66,6 @@ struct Supervisor {
     stopping: Option<Instant>,
     asked: bool,
     end: Option<WaitStatus>,
-}
-
-/// A launcher that waits for the order to begin.
-struct Launching {
-    socket: UnixStream,
-    stdin: OwnedFd,
-}
-
-impl Launching {
-    async fn begin(self, environment: Environment) -> io::Result<()> {
-        pass(&self.socket, self.stdin.as_fd())?;
-        self.socket.set_nonblocking(true)?;
-        let mut socket = tokio::net::UnixStream::from_std(self.socket)?;
-        socket.write_all(&serde_json::to_vec(&environment)?).await
-    }
 }
 
 /// The next step.
@@ -84,24 +77,14 @@ enum Step {
 }
 
 impl Supervisor {
-    fn start(leash: UnixStream, stdin: OwnedFd, command: &[OsString]) -> io::Result<Self> {
-        set_child_subreaper(Some(getpid()))?;
-        let (socket, theirs) = UnixStream::pair()?;
-        let launcher = Command::new("/proc/self/exe")
-            .arg0("distlock")
-            .arg(LAUNCH)
-            .args(command)
-            .stdin(OwnedFd::from(theirs))
-            .process_group(0)
-            .spawn()?;
-        let pid = i32::try_from(launcher.id()).ok().and_then(Pid::from_raw);
+    fn new(leash: UnixStream, command: Pid, launcher: UnixStream) -> io::Result<Self> {
         leash.set_nonblocking(true)?;
         let (orders, news) = tokio::net::UnixStream::from_std(leash)?.into_split();
         Ok(Self {
             orders: Some(BufReader::new(orders).lines()),
             news: Outbox::new(news),
-            launching: Some(Launching { socket, stdin }),
-            command: pid.ok_or_else(|| io::Error::other("no process id"))?,
+            launcher: Some(launcher),
+            command,
             policy: Policy { grace: Duration::ZERO, ignore: false },
             until: Instant::NEVER,
             stopping: None,
@@ -162,12 +145,12 @@ impl Supervisor {
             Some(Order::Begin(Begin { policy, environment })) => {
                 self.policy = policy;
                 if !policy.ignore && self.until <= Clock::Boot.now() {
-                    self.launching = None;
+                    self.launcher = None;
                     self.news.post(News::Late);
                 }
-                if let Some(launching) = self.launching.take() {
+                if let Some(launcher) = self.launcher.take() {
                     // A launcher that is gone is reaped. A stopped one may not read it.
-                    tokio::spawn(launching.begin(environment));
+                    tokio::spawn(begin(launcher, environment));
                 }
             }
             Some(Order::Signal(signal)) => {
@@ -180,7 +163,7 @@ impl Supervisor {
             None => {
                 self.orders = None;
                 // A launcher without the order ends by itself.
-                self.launching = None;
+                self.launcher = None;
                 if !self.policy.ignore {
                     self.stop();
                 }
@@ -241,6 +224,13 @@ impl Supervisor {
     }
 }
 
+/// Gives the order to begin, which ends with the socket.
+async fn begin(launcher: UnixStream, environment: Environment) -> io::Result<()> {
+    launcher.set_nonblocking(true)?;
+    let mut launcher = tokio::net::UnixStream::from_std(launcher)?;
+    launcher.write_all(&serde_json::to_vec(&environment)?).await
+}
+
 /// The next order; `None` if the holder is gone. After that, it waits for ever.
 async fn next_order(orders: &mut Option<Lines<BufReader<OwnedReadHalf>>>) -> Option<Order> {
     match orders {
@@ -252,4 +242,39 @@ async fn next_order(orders: &mut Option<Lines<BufReader<OwnedReadHalf>>>) -> Opt
 /// The instant so long before; [`Instant::NEVER`] stays.
 fn before(instant: Instant, duration: Duration) -> Instant {
     if instant == Instant::NEVER { instant } else { instant - duration }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+    use crate::supervise::launcher::order;
+
+    /// What the launcher and the holder get, if the lock is held until then.
+    async fn begun(until: Instant) -> (Option<Environment>, String) {
+        let (mut holder, leash) = UnixStream::pair().unwrap();
+        let (socket, launcher) = UnixStream::pair().unwrap();
+        let mut supervisor = Supervisor::new(leash, getpid(), socket).unwrap();
+        supervisor.obey(Some(Order::Until(until)));
+        let policy = Policy { grace: Duration::ZERO, ignore: false };
+        let environment = vec![("NAME".to_owned(), "x".to_owned())];
+        supervisor.obey(Some(Order::Begin(Begin { policy, environment })));
+        supervisor.news.flush().await;
+        let order = order(launcher).unwrap();
+        drop(supervisor);
+        let mut news = String::new();
+        holder.read_to_string(&mut news).unwrap();
+        (order, news)
+    }
+
+    /// The holder was held up between the grant and the command.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn no_command_begins_after_its_deadline() {
+        let now = Clock::Boot.now();
+        assert_eq!(begun(now).await, (None, "late\n".to_owned()));
+        let environment = vec![("NAME".to_owned(), "x".to_owned())];
+        let later = now + Duration::from_secs(3600);
+        assert_eq!(begun(later).await, (Some(environment), String::new()));
+    }
 }

@@ -12,6 +12,8 @@ pub(crate) const ALL: &str = "all";
 const SWEPT: [(&str, u32); 4] =
     [("names", 100_000), ("workers", 1000), ("processes", 64), ("held", 100_000)];
 const TTL: &str = "ttl";
+const SHORTEST_TTL: f64 = 0.001;
+const LONGEST_TTL: f64 = 86_400.0;
 
 const MOST_PER_SECOND: f64 = 1e6;
 const LONGEST_ROUND: f64 = 3600.0;
@@ -26,7 +28,8 @@ pub(crate) fn presets() -> impl TypedValueParser<Value = String> {
 
 /// The values of `--kind`.
 pub(crate) fn kinds() -> impl TypedValueParser<Value = Kind> {
-    PossibleValuesParser::new(Kind::ALL.map(Kind::name)).try_map(|kind| kind.parse::<Kind>())
+    PossibleValuesParser::new(Kind::ALL.map(Kind::name))
+        .try_map(|kind| Kind::of_name(&kind).ok_or("unknown kind"))
 }
 
 /// Starts per second.
@@ -56,8 +59,9 @@ pub(crate) fn sweep(text: &str) -> Result<(String, Vec<f64>), String> {
 /// A value of a sweep. A TTL counts in seconds.
 fn swept(key: &str, value: &str) -> Result<f64, String> {
     if key == TTL {
-        let ttl = duration(value).map_err(|form| format!("{value:?}: {form}"))?;
-        return Ok(ttl.as_secs_f64());
+        let ttl = duration(value).map_err(|form| format!("{value:?}: {form}"))?.as_secs_f64();
+        let fits = Some(ttl).filter(|ttl| (SHORTEST_TTL..=LONGEST_TTL).contains(ttl));
+        return fits.ok_or_else(|| format!("{value:?}: expected 1ms to 1d"));
     }
     let Some((_, most)) = SWEPT.into_iter().find(|(known, _)| *known == key) else {
         let known = SWEPT.map(|(known, _)| known).join(", ");
@@ -86,6 +90,8 @@ mod tests {
             ("workers=1,1001", "1 to 1000"),
             ("keys=1,2", "known are names, workers, processes, held and ttl"),
             ("ttl=1,2", "15s"),
+            ("ttl=0s,1s", "1ms to 1d"),
+            ("ttl=1s,2d", "1ms to 1d"),
         ] {
             let error = sweep(wrong).unwrap_err();
             assert!(error.contains(told), "{wrong}: {error}");

@@ -1,6 +1,6 @@
 //! `distlock bench`: figures, tables, comparisons, and what it refuses.
 
-use serde_json::Value;
+use lock_bench::{Quantiles, Report, Role, Row, Workload};
 
 use crate::place::Place;
 
@@ -10,38 +10,27 @@ fn bench(place: &Place, line: &str) -> (Option<i32>, String, String) {
     place.run(&words)
 }
 
-fn report(place: &Place, line: &str) -> Value {
+fn report(place: &Place, line: &str) -> Report {
     let (code, out, error) = bench(place, &format!("--json {line}"));
     assert_eq!(code, Some(0), "{error}");
     serde_json::from_str(&out).expect("one JSON value")
 }
 
-fn array(value: &Value) -> &Vec<Value> {
-    value.as_array().unwrap_or_else(|| panic!("no array: {value}"))
-}
-
-fn numbers(value: &Value) -> Vec<f64> {
-    array(value).iter().map(|number| number.as_f64().expect("a number")).collect()
-}
-
-/// distlock's figures of each section, with the preset and the store.
-fn figures(report: &Value) -> Vec<(String, String, &Value)> {
-    let text = |value: &Value| value.as_str().expect("text").to_owned();
-    let rows = array(&report["sections"]).iter().flat_map(|section| {
-        let rows = array(&section["rows"]).iter().filter(|row| row["role"] == "distlock");
-        rows.map(move |row| (text(&section["preset"]), text(&row["store"]), &row["figures"]))
+/// distlock's rows, with their presets.
+fn rows(report: &Report) -> Vec<(&str, &Row)> {
+    let rows = report.sections.iter().flat_map(|section| {
+        let rows = section.rows.iter().filter(|row| row.role == Role::Distlock);
+        rows.map(move |row| (&*section.preset, row))
     });
     rows.collect()
 }
 
 /// How long all rounds and warm-ups are to take, in seconds. `took` also has the connecting.
-fn planned(report: &Value) -> f64 {
-    let sections = array(&report["sections"]).iter().map(|section| {
-        let seconds = &section["workload"]["seconds"];
-        let [whole, nanos] = ["secs", "nanos"].map(|part| seconds[part].as_f64().expect("a time"));
-        let rounds = array(&section["rows"]).iter().map(|row| array(&row["figures"]["rate"]).len());
-        let warm_ups = array(&section["rows"]).len() as f64 / 4.0;
-        (rounds.sum::<usize>() as f64 + warm_ups) * (whole + nanos / 1e9)
+fn planned(report: &Report) -> f64 {
+    let sections = report.sections.iter().map(|section| {
+        let rounds: usize = section.rows.iter().map(|row| row.figures.rate.0.len()).sum();
+        let warm_ups = section.rows.len() as f64 / 4.0;
+        (rounds as f64 + warm_ups) * section.workload.seconds.as_secs_f64()
     });
     sections.sum()
 }
@@ -50,27 +39,26 @@ fn planned(report: &Value) -> f64 {
 fn memory_and_a_file_are_measured_without_a_store() {
     let place = Place::new();
     let report = report(&place, "");
-    let figures = figures(&report);
-    let places: Vec<_> = figures.iter().map(|(preset, store, _)| (&**preset, &**store)).collect();
+    let rows = rows(&report);
+    let places: Vec<_> = rows.iter().map(|(preset, row)| (*preset, &*row.store)).collect();
     let expected: Vec<_> = ["uncontended", "many-names", "hot-name"]
         .into_iter()
         .flat_map(|preset| ["sqlite", "memory"].map(|store| (preset, store)))
         .collect();
     assert_eq!(places, expected);
-    println!("planned {} s, took {} s", planned(&report), report["took"]);
+    println!("planned {} s, took {} s", planned(&report), report.took);
     assert!(planned(&report) < 10.0, "{} s", planned(&report));
-    for (preset, store, figures) in figures {
-        let rates = numbers(&figures["rate"]);
+    for (preset, Row { store, figures, .. }) in rows {
+        let rates = &figures.rate.0;
         assert!(rates.len() == 3 && rates.iter().all(|rate| *rate > 0.0), "{preset} on {store}");
-        let quantiles = |times: &Value| ["p50", "p99", "p999", "max"].map(|q| numbers(&times[q]));
-        let acquire = quantiles(&figures["acquire"]);
+        let Quantiles { p50, p99, p999, max } = &figures.acquire;
         for round in 0..3 {
-            let times: Vec<_> = acquire.iter().map(|quantile| quantile[round]).collect();
+            let times = [p50, p99, p999, max].map(|quantile| quantile.0[round]);
             assert!(times[0] > 0.0 && times.is_sorted(), "{preset} on {store}: {times:?}");
         }
         let is_hot = preset == "hot-name";
-        assert_eq!(figures["handover"].is_object(), is_hot, "{preset} on {store}");
-        assert_eq!(figures["fairness"].is_object(), is_hot, "{preset} on {store}");
+        assert_eq!(figures.handover.is_some(), is_hot, "{preset} on {store}");
+        assert_eq!(figures.fairness.is_some(), is_hot, "{preset} on {store}");
     }
     assert_eq!(place.names(), Vec::<String>::new(), "the usual store is left alone");
 }
@@ -79,9 +67,8 @@ fn memory_and_a_file_are_measured_without_a_store() {
 #[test]
 fn rate_and_time_fit_together() {
     let report = report(&Place::new(), "--preset uncontended --alone --seconds 0.3");
-    for (_, store, figures) in figures(&report) {
-        let rates = numbers(&figures["rate"]);
-        for (rate, time) in rates.iter().zip(numbers(&figures["acquire"]["p50"])) {
+    for (_, Row { store, figures, .. }) in rows(&report) {
+        for (rate, time) in figures.rate.0.iter().zip(&figures.acquire.p50.0) {
             // Half are at least that slow, and each is released before the next.
             let most = 2.0 * 1e6 / time;
             assert!(*rate <= most * 1.1, "{store}: {rate} per second, and {time} µs each");
@@ -94,18 +81,16 @@ fn a_load_by_hand_is_played_as_it_is_given() {
     let place = Place::new();
     let load = "--workers 4 --names 2 --hold 2ms --ttl 20s --rate 200 --seconds 0.4 --alone";
     let report = report(&place, &format!("--preset hot-name {load}"));
-    let section = &report["sections"][0];
-    assert_eq!(array(&report["sections"]).len(), 1);
-    assert_eq!(section["preset"], "custom");
-    for (key, value) in [("workers", 4), ("names", 2), ("processes", 1)] {
-        assert_eq!(section["workload"][key], value, "{section}");
-    }
-    for (_, store, figures) in figures(&report) {
+    assert_eq!(report.sections.len(), 1);
+    assert_eq!(report.sections[0].preset, "custom");
+    let Workload { workers, names, processes, .. } = report.sections[0].workload;
+    assert_eq!((workers, names, processes), (4, 2, 1));
+    for (_, Row { store, figures, .. }) in rows(&report) {
         // Two names, each held for 2 ms and more, could be granted up to 1000 times a second.
-        let rates = numbers(&figures["rate"]);
+        let rates = &figures.rate.0;
         assert!(rates.iter().all(|rate| *rate < 260.0), "{store}: {rates:?} of 200 starts");
     }
-    let command = report["command"].as_str().expect("text");
+    let command = &report.command;
     assert!(
         command.starts_with("distlock bench --json --preset hot-name --workers 4"),
         "{command}"
@@ -128,21 +113,14 @@ fn a_table_fits_80_columns() {
 }
 
 /// The same report, with distlock's rates and times changed by a factor in both.
-fn changed(report: &Value, factor: f64) -> Value {
+fn changed(report: &Report, factor: f64) -> String {
     let mut report = report.clone();
-    let scale = |rounds: &mut Value, by: f64| {
-        let scaled: Vec<f64> = numbers(rounds).iter().map(|value| value * by).collect();
-        *rounds = scaled.into();
-    };
-    for section in report["sections"].as_array_mut().expect("sections") {
-        for row in section["rows"].as_array_mut().expect("rows") {
-            if row["role"] == "distlock" {
-                scale(&mut row["figures"]["rate"], factor);
-                scale(&mut row["figures"]["acquire"]["p50"], 1.0 / factor);
-            }
-        }
+    let rows = report.sections.iter_mut().flat_map(|section| &mut section.rows);
+    for row in rows.filter(|row| row.role == Role::Distlock) {
+        row.figures.rate.0.iter_mut().for_each(|rate| *rate *= factor);
+        row.figures.acquire.p50.0.iter_mut().for_each(|time| *time /= factor);
     }
-    report
+    serde_json::to_string(&report).expect("a report is JSON")
 }
 
 #[test]
@@ -152,13 +130,13 @@ fn a_regression_is_said_and_has_an_exit_code() {
     let before = report(&place, load);
     let file = place.path().join("before.json");
     for (factor, code, said) in [(20.0, 1, "worse: uncontended on"), (0.05, 0, "better: ")] {
-        std::fs::write(&file, changed(&before, factor).to_string()).unwrap();
+        std::fs::write(&file, changed(&before, factor)).unwrap();
         let line = format!("{load} --against {}", file.display());
         let (ended, out, error) = bench(&place, &line);
         assert!(ended == Some(code) && out.contains(said), "{factor}: {ended:?}\n{out}{error}");
         // Programs get the report alone.
         let (ended, out, error) = bench(&place, &format!("{line} --json"));
-        let is_json = serde_json::from_str::<Value>(&out).is_ok();
+        let is_json = serde_json::from_str::<Report>(&out).is_ok();
         assert!(ended == Some(code) && is_json && error.contains(said), "{ended:?}\n{error}");
     }
     let other = format!("--preset hot-name --seconds 0.1 --alone --against {}", file.display());
@@ -231,6 +209,26 @@ fn a_store_in_use_gets_no_great_load_unasked() {
     assert!(code == Some(0) && out.contains("on sqlite:"), "{code:?}: {error}");
     assert!(!error.contains("on memory"), "{error}");
     assert_eq!(place.names(), Vec::<String>::new(), "nothing is left");
+}
+
+#[cfg(feature = "redis")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sweep_holds_many_locks_and_admits_many_clients() {
+    let server = lock_lab::Redis::start().await.unwrap();
+    let (held, workers) = lock_lab::size(([10, 2_000], [2, 50]), ([1_000, 100_000], [10, 1_000]));
+    for (key, values) in [("held", held), ("workers", workers)] {
+        let [few, many] = values;
+        let store = server.url();
+        let line = format!("--store {store} --yes --alone --sweep {key}={few},{many}");
+        let run = move || report(&Place::new(), &format!("--seconds 0.5 {line}"));
+        let report = tokio::task::spawn_blocking(run).await.unwrap();
+        let points = &report.sweeps[0].points;
+        let found: Vec<_> = points.iter().map(|point| point.value).collect();
+        assert_eq!(found, values.map(f64::from), "{points:?}");
+        assert!(points.iter().all(|point| point.rate > 0.0), "{key}: {points:?}");
+        let has_memory = points[1].memory.is_some_and(|bytes| bytes > 0.0);
+        assert_eq!(has_memory, key == "held", "{points:?}");
+    }
 }
 
 #[cfg(feature = "redis")]

@@ -1,17 +1,13 @@
 //! The end of a command that loses its lock.
 
-use std::{
-    io::{BufRead, BufReader, IoSlice, Write},
-    mem::MaybeUninit,
-    os::{fd::OwnedFd, unix::net::UnixStream},
-};
+#[cfg(feature = "redis")]
+use std::io::{BufRead, BufReader};
+use std::time::Duration;
 
-use rustix::{
-    net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg},
-    process::{Pid, Signal, kill_process},
-};
+use lock_core::Clock;
+use rustix::process::{Pid, Signal, kill_process};
 
-use super::run::child;
+use super::run::{child, until};
 use crate::place::{Place, Process, lives};
 
 /// Prints its process number, and does not end when it is asked to.
@@ -89,38 +85,16 @@ fn started_with(argument: &str) -> Option<String> {
     })
 }
 
-/// The holder was held up between the grant and the command.
-#[test]
-fn no_command_begins_after_its_deadline() {
-    let place = Place::new();
-    let began = place.path().join("began");
-    let (mut holder, theirs) = UnixStream::pair().expect("a socket");
-    let mut supervisor = place.command(&["supervise", "touch", began.to_str().expect("text")]);
-    let mut supervisor = supervisor.stdin(OwnedFd::from(theirs)).spawn().expect("it starts");
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut rights = SendAncillaryBuffer::new(&mut space);
-    let stdin = [rustix::stdio::stdin()];
-    rights.push(SendAncillaryMessage::ScmRights(&stdin));
-    let word = [IoSlice::new(b"!")];
-    sendmsg(&holder, &word, &mut rights, SendFlags::empty()).expect("it listens");
-    let begin =
-        r#"begin {"policy":{"grace":{"secs":0,"nanos":0},"ignore":false},"environment":[]}"#;
-    // In one piece: after the first line alone, the supervisor would end before the order to begin.
-    holder.write_all(format!("until 1\n{begin}\n").as_bytes()).expect("it listens");
-    let mut news = BufReader::new(holder).lines().map(|line| line.expect("news"));
-    assert!(news.next().is_some_and(|line| line.starts_with("started ")));
-    assert_eq!(news.next().as_deref(), Some("late"));
-    assert!(news.last().is_some_and(|line| line.starts_with("ended ")));
-    assert!(supervisor.wait().expect("its end").success());
-    assert!(!began.exists());
-}
-
 /// A holder, its command, and its supervisor.
 fn supervised(place: &Place) -> (Process, String, Pid) {
     let mut run = holder(place, &[]);
     let pid = run.line();
-    let supervisor = child(&run.pid()).parse().ok().and_then(Pid::from_raw).expect("a supervisor");
+    let supervisor = process(&child(&run.pid()));
     (run, pid, supervisor)
+}
+
+fn process(pid: &str) -> Pid {
+    pid.parse().ok().and_then(Pid::from_raw).expect("a process id")
 }
 
 /// It reads nothing, and a socket takes less than the test sends.
@@ -131,7 +105,7 @@ fn a_supervisor_that_is_stopped_keeps_no_command_alive() {
     kill_process(supervisor, Signal::STOP).expect("it runs");
     for _ in 0..1000 {
         run.signal(Signal::USR1);
-        while pending(&run.pid()) != 0 {
+        while mask(&run.pid(), "ShdPnd:") != 0 {
             std::thread::yield_now();
         }
     }
@@ -152,11 +126,46 @@ fn a_supervisor_that_is_stopped_again_and_again_does_not_keep_its_holder() {
     assert!(!lives(&pid), "{pid} lives on");
 }
 
-/// The mask of the signals that a process has not received yet.
-fn pending(pid: &str) -> u64 {
+/// A mask of signals of a process, as those that it has not received yet (`ShdPnd:`).
+fn mask(pid: &str, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
-    let mask = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).expect("a mask");
+    let mask = status.lines().find_map(|line| line.strip_prefix(name)).expect("a mask");
     u64::from_str_radix(mask.trim(), 16).expect("a number")
+}
+
+/// The supervisor was stopped before the grant, and goes on when the deadline of the grant has
+/// passed. The holder renews the lock all that time.
+#[test]
+fn no_command_begins_if_its_supervisor_hears_of_the_grant_too_late() {
+    const TTL: Duration = Duration::from_secs(2);
+    let place = Place::new();
+    let mut first = place.hold("x");
+    let began = place.path().join("began").display().to_string();
+    let options = ["--ttl", "2s", "--on-lost", "kill"];
+    let run = place.start(&[&["run", "x"] as &[&str], &options, &["--", "touch", &began]].concat());
+    place.await_waiters("x", 1);
+    let supervisor = child(&run.pid());
+    // It has told the holder that the launcher is there.
+    await_idle_after(&supervisor, Signal::CHILD);
+    kill_process(process(&supervisor), Signal::STOP).expect("it runs");
+
+    first.say("\n");
+    assert_eq!(first.end(), Some(0));
+    // The holder has sent a deadline and the order to begin, and later deadlines only.
+    await_idle_after(&run.pid(), Signal::WINCH);
+    let late = Clock::Boot.now() + TTL;
+    until("the first deadline passes", || Clock::Boot.now() > late);
+    kill_process(process(&supervisor), Signal::CONT).expect("it is stopped");
+    assert_eq!(run.end(), Some(79));
+    assert!(!std::path::Path::new(&began).exists(), "the command has begun");
+    assert!(!place.is_busy("x"));
+}
+
+/// Looks until a process listens for this signal, and has done all that it can do after that.
+fn await_idle_after(pid: &str, signal: Signal) {
+    until("it listens", || mask(pid, "SigCgt:") & (1 << (signal.as_raw() - 1)) != 0);
+    let number = pid.parse().expect("a process id");
+    until("it has nothing to do", || lock_lab::state_of(number) == Some('S'));
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod loss;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod nested;
+mod once;
 mod output;
 mod pages;
 mod pty;

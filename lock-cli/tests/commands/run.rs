@@ -192,6 +192,25 @@ fn a_waiter_that_is_killed_leaves_no_process() {
     until("both are gone", || !lives(&supervisor) && !lives(&launcher));
 }
 
+/// A signal by the name of the program, as from `pkill distlock`, is for the holder alone.
+#[test]
+fn ps_tells_the_supervisor_from_its_holder() {
+    let place = Place::new();
+    let mut run = place.start(&["run", "x", "--", "sh", "-c", "echo; read line"]);
+    run.line();
+    let shown = |pid: &str, file: &str| {
+        std::fs::read_to_string(format!("/proc/{pid}/{file}")).expect("it lives")
+    };
+    let supervisor = child(&run.pid());
+    assert_eq!(shown(&run.pid(), "comm"), "distlock\n");
+    assert_eq!(shown(&supervisor, "comm"), "supervise\n");
+    // As `ps` shows them: what is left of the room are NULs.
+    let line = shown(&supervisor, "cmdline").trim_end_matches('\0').replace('\0', " ");
+    assert_eq!(line, "distlock supervise sh -c echo; read line");
+    run.say("\n");
+    assert_eq!(run.end(), Some(0));
+}
+
 /// The only child of a process; empty if there is none.
 pub fn child(pid: &str) -> String {
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));

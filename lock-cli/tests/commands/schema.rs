@@ -9,7 +9,7 @@ fn the_tables_of_a_store() {
     let (code, sql, error) =
         said(&place.command(&["schema", "--store", "sqlite:"]).output().unwrap());
     assert_eq!((code, error.as_str()), (Some(0), ""));
-    for table in ["slots", "entries"] {
+    for table in ["slots", "entries", "marks"] {
         assert!(
             sql.contains(&format!("CREATE TABLE IF NOT EXISTS distlock_v1_{table} (")),
             "{sql}"

@@ -117,12 +117,12 @@ mod alone {
     #[test]
     fn the_program_runs_under_valgrind() {
         let place = Place::new();
-        // Not `run`: it starts itself by /proc/self/exe, which is valgrind there.
-        let tool = ["--tool=none", "-q", PROGRAM, "hold", "x", "--ttl", "1h"];
-        let mut hold = Process::of(place.other("valgrind", &tool));
-        assert!(hold.line().starts_with("holding x with token"));
-        hold.signal(Signal::TERM);
-        assert_eq!(hold.end(), Some(0));
+        let tool = ["--tool=none", "-q", PROGRAM, "run", "x", "--ttl", "1h", "--"];
+        let command = [&tool as &[&str], &["sh", "-c", "echo held; read line"]].concat();
+        let mut run = Process::of(place.other("valgrind", &command));
+        assert_eq!(run.line(), "held");
+        run.say("\n");
+        assert_eq!(run.end(), Some(0));
     }
 }
 

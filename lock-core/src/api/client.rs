@@ -167,6 +167,11 @@ impl Client {
         if let Some(attempt) = attempt {
             attempt.cancel();
         }
+        Box::pin(self.leaving(acquire)).await
+    }
+
+    /// The end of an acquire that has been cancelled by a drain.
+    async fn leaving<T>(&self, acquire: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::select! {
             biased;
             acquired = acquire => if acquired.is_ok() {
@@ -193,7 +198,7 @@ impl Client {
     /// Waits for the end of a close that has taken the lock: the process may end with this error.
     pub(crate) async fn after_loss<T>(&self, told: &Result<T>) {
         if matches!(told, Err(Error::Lost { reason: LossReason::Closed, .. })) {
-            self.after_close().await;
+            Box::pin(self.after_close()).await;
         }
     }
 

@@ -15,6 +15,8 @@ pub(crate) mod guard;
 pub(crate) mod held;
 mod hold;
 pub(crate) mod lock;
+mod marks;
+pub(crate) mod once;
 mod operators;
 pub(crate) mod options;
 pub(crate) mod owner;
@@ -22,4 +24,5 @@ mod raise_floor;
 pub(crate) mod run;
 pub(crate) mod semaphore;
 pub(crate) mod set;
+#[cfg(feature = "signal")]
 pub(crate) mod signal;

@@ -45,15 +45,24 @@ where
     W: FnOnce(Held) -> F,
     F: Future<Output = T>,
 {
+    let done = done_while_held(work, &guard).await?;
+    // A failed release is traced, and the lock is free after its TTL. It does not undo the work.
+    let _ = guard.release().await;
+    Ok(done)
+}
+
+/// Does the work while the guard is valid.
+pub(crate) async fn done_while_held<T, W, F>(work: W, guard: &LockGuard) -> Result<T>
+where
+    W: FnOnce(Held) -> F,
+    F: Future<Output = T>,
+{
     let held = guard.held();
     let (lost, look) = (held.lost(), held.clone());
     let lost = async move { look.0.loss_error(lost.await) };
     let done = while_held(work(held.clone()), lost, || held.check()).await;
     held.0.client.after_loss(&done).await;
-    let done = done?;
-    // A failed release is traced, and the lock is free after its TTL. It does not undo the work.
-    let _ = guard.release().await;
-    Ok(done)
+    done
 }
 
 /// Does the work until it is done, or `lost` is ready, or `check` fails.

@@ -4,6 +4,8 @@ use std::future::Future;
 
 use crate::{BoxFuture, Locks, Result, driver::trace};
 
+// Here, too, so that the facade's page says it: rustdoc sees no module of another crate.
+#[cfg(feature = "signal")]
 impl Locks {
     /// Does the work until it is done or the program is asked to end, by SIGINT or SIGTERM
     /// (elsewhere than on Unix: by ctrl-c); then [closes](Self::close). A signal drops the work at

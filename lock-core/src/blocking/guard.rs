@@ -5,7 +5,7 @@ use std::{ops::Deref, time::Duration};
 use tokio::time::timeout;
 
 use super::runtime::On;
-use crate::{Held, HeldSet, LockName, LossReason, Result, Ticket};
+use crate::{Held, HeldSet, LockName, LossReason, Mark, Result, Ticket};
 
 /// Only methods that consume a guard take it out.
 const NOT_RELEASED: &str = "a guard that is not released";
@@ -93,6 +93,18 @@ impl LockGuard {
     /// Like [`Held::renew`].
     pub fn renew(&self) -> Result<()> {
         self.0.connected.wait("renew", (**self).renew())
+    }
+
+    /// Like [`crate::LockGuard::mark`].
+    pub fn mark(&self) -> Result<Option<Mark>> {
+        let On { connected, it } = &self.0;
+        connected.wait("mark", it.as_ref().expect(NOT_RELEASED).mark())
+    }
+
+    /// Like [`crate::LockGuard::mark_done`].
+    pub fn mark_done(&self, period: Duration) -> Result<()> {
+        let On { connected, it } = &self.0;
+        connected.wait("mark as done", it.as_ref().expect(NOT_RELEASED).mark_done(period))
     }
 
     /// Like [`crate::LockGuard::downgrade`].

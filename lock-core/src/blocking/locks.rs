@@ -1,20 +1,14 @@
 //! A connected store.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
 use super::{Election, Lock, LockGuard, LockSet, Semaphore, runtime::Connected};
 use crate::{
-    ConnectionState, DistributedLock, Entry, FencingToken, Guarantees, LockName, Result, Ticket,
-    TokenFloor, api::signal::asks_to_end, driver::trace,
+    ConnectionState, DistributedLock, Entry, FencingToken, Guarantees, LockName, Mark, Result,
+    Ticket, TokenFloor,
 };
 
 /// A store of locks, like [`crate::Locks`]. Cheap to clone.
@@ -22,7 +16,7 @@ use crate::{
 /// When the last clone and the last guard are gone, the session is closed; that waits for the store
 /// for at most 1 s.
 #[derive(Clone, Debug)]
-pub struct Locks(Arc<Connected>);
+pub struct Locks(pub(super) Arc<Connected>);
 
 impl Locks {
     /// Locks of the driver that `driver` makes, in the connection's own runtime.
@@ -140,6 +134,22 @@ impl Locks {
         self.0.wait("revoke", self.0.locks.revoke(name, attempt))
     }
 
+    /// Like [`crate::Locks::mark`]. To do work once per period, ask for [`LockGuard::mark`] after
+    /// the grant, and call [`LockGuard::mark_done`] before the release.
+    pub fn mark(&self, name: impl AsRef<str>) -> Result<Option<Mark>> {
+        self.0.wait("mark", self.0.locks.mark(name))
+    }
+
+    /// Like [`crate::Locks::marks`].
+    pub fn marks(&self, prefix: impl AsRef<str>) -> Result<Vec<(LockName, Mark)>> {
+        self.0.wait("marks", self.0.locks.marks(prefix))
+    }
+
+    /// Like [`crate::Locks::clear_mark`].
+    pub fn clear_mark(&self, name: impl AsRef<str>) -> Result<bool> {
+        self.0.wait("clear the mark", self.0.locks.clear_mark(name))
+    }
+
     /// Like [`crate::Locks::ping`].
     pub fn ping(&self) -> Result<Duration> {
         self.0.wait("ping", self.0.locks.ping())
@@ -153,68 +163,6 @@ impl Locks {
     /// Like [`crate::Locks::drain`].
     pub fn drain(&self, limit: Duration) -> Result<usize> {
         self.0.wait("drain", self.0.locks.drain(limit))
-    }
-
-    /// Does the work, and ends in order when the program is asked to end, by SIGINT or SIGTERM
-    /// (elsewhere than on Unix: by ctrl-c). No thread can be stopped, so the work is told: `true`
-    /// in its argument. From the signal on, new acquires and waits fail with
-    /// [`Error::Closed`](crate::Error::Closed), and what is held stays held and renewed until the
-    /// work has returned, or for `limit` at most.
-    /// Then everything is given back: guards that are left are lost, and
-    /// [`is_valid`](crate::Held::is_valid) is false. Without a signal it closes as well when
-    /// the work has returned. It returns the work's result when everything is given back; a failed
-    /// close is traced, and held locks are free after their TTL.
-    ///
-    /// From the call on, these signals do not end the program by themselves any more. On a
-    /// current-thread runtime of [`open_in`](Self::open_in) a signal is noticed at the next call.
-    ///
-    /// ```no_run
-    /// # fn example(locks: lock_core::blocking::Locks, job: fn(i64)) -> lock_core::Result<()> {
-    /// use std::{sync::atomic::Ordering, time::Duration};
-    ///
-    /// let lock = locks.lock("jobs")?;
-    /// locks.drain_on_signal(Duration::from_secs(20), |asked| {
-    ///     while !asked.load(Ordering::Relaxed) {
-    ///         match lock.acquire() {
-    ///             Ok(guard) => job(guard.token().as_i64()),
-    ///             Err(error) if error.is_closed() => break,
-    ///             Err(error) => return Err(error),
-    ///         }
-    ///     }
-    ///     Ok(())
-    /// })?
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime; the work is not
-    /// done then.
-    pub fn drain_on_signal<T>(
-        &self,
-        limit: Duration,
-        work: impl FnOnce(Arc<AtomicBool>) -> T,
-    ) -> Result<T> {
-        let asked = Arc::new(AtomicBool::new(false));
-        let (locks, flag) = (self.0.locks.clone(), asked.clone());
-        let drain = async {
-            let signal = asks_to_end();
-            let drain = async move {
-                signal.await;
-                flag.store(true, Ordering::Relaxed);
-                // A failed close is the same for the one below.
-                let _ = locks.drain(limit).await;
-            };
-            Ok(tokio::spawn(drain))
-        };
-        let drain = self.0.wait("drain", drain)?;
-        let done = work(asked);
-        // Now nothing is left to wait for.
-        drain.abort();
-        if let Err(error) = self.close() {
-            trace::close_failed(self.guarantees().store, &error);
-        }
-        Ok(done)
     }
 
     /// Like [`crate::Locks::token_floor`].

@@ -31,6 +31,8 @@ mod locks;
 mod runtime;
 mod semaphore;
 mod set;
+#[cfg(feature = "signal")]
+mod signal;
 
 pub use self::{
     election::{Election, Observer},

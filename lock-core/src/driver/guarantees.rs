@@ -59,6 +59,10 @@ pub struct Guarantees {
     /// Whether an exclusive lock can be detached for another process: see
     /// [`LockGuard::detach`](crate::LockGuard::detach).
     pub detach: bool,
+    /// What loses the [mark](crate::Mark) of work that is done once per period, so that the work is
+    /// done again; a store that is new, or restored from a backup, has none of its marks in any
+    /// case. `None` if the store keeps no marks.
+    pub marks: Option<&'static str>,
     /// Why the store has no other kinds, if there is a reason beyond its driver.
     pub no_other_kinds: Option<&'static str>,
     /// What was found at connect that weakens locks or their speed: a setting, a version, a role.
@@ -71,7 +75,7 @@ impl Guarantees {
     ///
     /// Defaults: survives nothing, every overlap, no order, polling, no fencing, tokens below 2^63,
     /// loss by deadline only, a fixed term ended by the client, TTL 2 s to 1 h (default 15 s), no
-    /// slack, no names at once, no detaching, no votes, no cautions.
+    /// slack, no names at once, no detaching, no marks, no votes, no cautions.
     pub fn least(store: &'static str) -> Self {
         Self {
             store,
@@ -90,6 +94,7 @@ impl Guarantees {
             expiry_slack: Duration::ZERO,
             names_at_once: 0,
             detach: false,
+            marks: None,
             no_other_kinds: None,
             cautions: Vec::new(),
         }
@@ -119,6 +124,31 @@ impl Guarantees {
         }
         let why = self.no_other_kinds.map(|why| format!(": {why}")).unwrap_or_default();
         Err(unsupported(self.store, format!("keep {kind}{why}")))
+    }
+
+    /// Checks that the store keeps [marks](crate::Mark).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`].
+    pub fn check_marks(&self) -> Result<()> {
+        match self.marks {
+            Some(_) => Ok(()),
+            None => Err(unsupported(self.store, "keep marks of work that is done, in this mode")),
+        }
+    }
+
+    /// Checks that the store keeps marks, and that work can be marked as done for this period.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`]; [`Error::InvalidOption`] with the range.
+    pub fn check_period(&self, period: Duration) -> Result<()> {
+        self.check_marks()?;
+        match limits::PERIODS.contains(&period) {
+            true => Ok(()),
+            false => Err(invalid("once_per", shown(period), "1 ms to 3660 days")),
+        }
     }
 
     /// The greatest number that the [token floor](crate::TokenFloor) can be raised to: half of

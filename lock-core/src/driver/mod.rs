@@ -10,6 +10,7 @@ pub(crate) mod guarantees;
 pub(crate) mod layout;
 pub(crate) mod leader;
 pub(crate) mod loss;
+pub(crate) mod mark;
 pub(crate) mod meter;
 pub(crate) mod name;
 pub(crate) mod overlap;

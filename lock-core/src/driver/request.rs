@@ -117,8 +117,8 @@ impl Attempt {
     }
 
     /// For drivers: the store has answered that the attempt waits for `name`, with `place - 1`
-    /// waiters before it; `None` if the store keeps no order. A wait is not an outage, even if the
-    /// store is slow.
+    /// waiters before it; `None` if the store keeps no order, or the place is not known yet. A wait
+    /// is not an outage, even if the store is slow.
     pub fn queued(&self, name: &LockName, place: Option<usize>) {
         self.heard.hear();
         *self.refusal() = None;
@@ -195,9 +195,16 @@ pub fn this_process() -> Arc<str> {
                 Some(std::path::PathBuf::from(path).file_name()?.to_string_lossy().into_owned())
             })
             .unwrap_or_else(|| "unknown".to_owned());
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let host = Some(host.trim()).filter(|h| !h.is_empty()).unwrap_or("localhost");
-        format!("{program} pid {} on {host}", std::process::id()).into()
+        format!("{program} pid {} on {}", std::process::id(), this_host()).into()
     })
     .clone()
+}
+
+/// The name of this host.
+pub(crate) fn this_host() -> &'static str {
+    static HOST: OnceLock<String> = OnceLock::new();
+    HOST.get_or_init(|| {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        Some(host.trim()).filter(|host| !host.is_empty()).unwrap_or("localhost").to_owned()
+    })
 }

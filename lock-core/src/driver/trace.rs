@@ -3,7 +3,7 @@
 //! | event | level | fields | when |
 //! |---|---|---|---|
 //! | `attempt` (span) | DEBUG | `lock`, `store`, `attempt` | around each acquire; for a set that is taken at once, with its first name |
-//! | `queued` | DEBUG | `lock`, `attempt`, `position` | the attempt waits; position 1 is next |
+//! | `queued` | DEBUG | `lock`, `attempt`, `position` | the attempt waits; position 1 is next; on ZooKeeper not while the place is unknown |
 //! | `granted` | INFO | `lock`, `attempt`, `token`, `waited_ms` | the lock is held |
 //! | `permits_differ` | WARN | `lock`, `error` | a waiter names another number of permits than others; it waits until they are gone |
 //! | `refused` | DEBUG | `lock`, `attempt`, `error` | the attempt ended without the lock |
@@ -120,6 +120,7 @@ pub(crate) fn release_failed(lock: &LockName, token: FencingToken, error: &Error
     warn!(target: TARGET, %lock, token = token.value(), %error, "release_failed");
 }
 
+#[cfg(feature = "signal")]
 pub(crate) fn close_failed(store: &str, error: &Error) {
     warn!(target: TARGET, store, %error, "close_failed");
 }

@@ -1,6 +1,6 @@
 //! The traits that a driver implements.
 
-use std::{any::Any, fmt::Debug};
+use std::{any::Any, fmt::Debug, time::Duration};
 
 use async_trait::async_trait;
 use tokio::sync::mpsc;
@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::refusals::not_implemented;
 use crate::{
-    Attempt, Clock, Diagnosis, Entry, Facts, FencingToken, Guarantees, LockName, Observed, Reach,
-    Request, Result, Ticket, TokenFloor, Validity, Wish,
+    Attempt, Clock, Diagnosis, Entry, Facts, FencingToken, Guarantees, LockName, Mark, Observed,
+    Reach, Request, Result, Ticket, TokenFloor, Validity, Wish,
 };
 
 /// A lock that several processes share through a store. This is the driver's side of the contract;
@@ -37,6 +37,7 @@ use crate::{
 /// - **loss:** [`Validity`] ends before the store can grant the name to another attempt.
 /// - **fairness:** waiters are served in order of arrival, if [`Guarantees::fairness`] says so.
 /// - **detach:** a detached lock lives for one more TTL, is adopted once, and keeps its token.
+/// - **once:** work is marked as done for a period by a living holder alone.
 /// - **reconnect:** held locks and waiting attempts survive an outage shorter than the TTL.
 ///
 /// # Cancel safety
@@ -250,6 +251,32 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
         Ok(found)
     }
 
+    /// Returns the mark of a name, unless its period is over. "None" must count for the caller if
+    /// it holds the lock: the mark is read where a later holder would have written it, such as by
+    /// the primary, in the state that this client's last grant has seen, or a newer one.
+    ///
+    /// A mark is no entry: the queue, [`names`](Self::names), the
+    /// [floor](Self::raise_token_floor) and [`close`](Self::close) do not know it, and
+    /// [`revoke`](Self::revoke) leaves it. Only called if [`Guarantees::marks`] says so, as are the
+    /// other methods about marks.
+    async fn mark(&self, name: &LockName) -> Result<Option<Mark>> {
+        let _ = name;
+        Err(not_implemented("keep marks of work that is done"))
+    }
+
+    /// Returns the marks of the names that start with `prefix`, in the order of the names, without
+    /// those whose period is over.
+    async fn marks(&self, prefix: &str) -> Result<Vec<(LockName, Mark)>> {
+        let _ = prefix;
+        Err(not_implemented("keep marks of work that is done"))
+    }
+
+    /// Removes the mark of a name. Returns whether there was one.
+    async fn clear_mark(&self, name: &LockName) -> Result<bool> {
+        let _ = name;
+        Err(not_implemented("keep marks of work that is done"))
+    }
+
     /// Ends the client's sessions: every lock that is still held is free, and later calls return
     /// [`Error::Closed`](crate::Error::Closed). Returns when the store has confirmed.
     ///
@@ -324,6 +351,22 @@ pub trait Lease: Any + Debug + Send + Sync {
     /// [floor](DistributedLock::token_floor).
     async fn detach(&self) -> Result<String> {
         Err(not_implemented("leave a lock to another process"))
+    }
+
+    /// Marks the work of an exclusive grant as done on this host, for this long from now, in one
+    /// atomic step of the store that also finds the grant's own living entry. It replaces the mark
+    /// of the name, and removes marks of any names whose period is over. The step is idempotent:
+    /// lock-core sends it again, with the time that is left then, until it is answered or the grant
+    /// is over. Only called if [`Guarantees::marks`] says so.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::Lost`](crate::Error::Lost) if the entry is gone. There is no mark of this grant
+    ///   then, unless an earlier call has written it.
+    /// - [`Error::Unavailable`](crate::Error::Unavailable) if the store did not answer.
+    async fn mark(&self, host: &str, left: Duration) -> Result<()> {
+        let _ = (host, left);
+        Err(not_implemented("keep marks of work that is done"))
     }
 
     /// Renews the grant for one TTL now, whatever its term.

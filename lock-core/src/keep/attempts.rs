@@ -19,7 +19,9 @@ use crate::{
 /// The attempts of a client that hold or wait.
 #[derive(Debug)]
 pub struct Attempts<T> {
-    attempts: HashMap<Uuid, Arc<T>>,
+    /// Each with how many came before it.
+    attempts: HashMap<Uuid, (u64, Arc<T>)>,
+    entered: u64,
     /// Per TTL, when its attempts are due.
     groups: BTreeMap<Duration, Instant>,
     closed: bool,
@@ -27,7 +29,7 @@ pub struct Attempts<T> {
 
 impl<T> Default for Attempts<T> {
     fn default() -> Self {
-        Self { attempts: HashMap::new(), groups: BTreeMap::new(), closed: false }
+        Self { attempts: HashMap::new(), entered: 0, groups: BTreeMap::new(), closed: false }
     }
 }
 
@@ -38,7 +40,8 @@ impl<T: Deref<Target = Progress<A, W, H>>, A, W, H> Attempts<T> {
         if self.closed {
             return None;
         }
-        self.attempts.insert(attempt.id, attempt.clone());
+        self.attempts.insert(attempt.id, (self.entered, attempt.clone()));
+        self.entered += 1;
         // A group outlives its attempts until it is due, so that short holds do not set it up anew.
         let mut earlier = false;
         self.groups.entry(attempt.ttl).or_insert_with(|| {
@@ -55,12 +58,12 @@ impl<T: Deref<Target = Progress<A, W, H>>, A, W, H> Attempts<T> {
 
     /// The attempt with this identity, if it is one of these.
     pub fn find(&self, attempt: Uuid) -> Option<&Arc<T>> {
-        self.attempts.get(&attempt)
+        self.attempts.get(&attempt).map(|(_, attempt)| attempt)
     }
 
     /// All attempts, in no order.
     pub fn all(&self) -> impl Iterator<Item = &Arc<T>> {
-        self.attempts.values()
+        self.attempts.values().map(|(_, attempt)| attempt)
     }
 
     /// After a reconnect: makes all attempts due, as earlier renewals may be lost.
@@ -75,11 +78,13 @@ impl<T: Deref<Target = Progress<A, W, H>>, A, W, H> Attempts<T> {
         }
     }
 
-    /// Refuses new attempts, renews none any more, and returns the present ones.
+    /// Refuses new attempts, renews none any more, and returns the present ones, in the order in
+    /// which they came.
     pub fn close(&mut self) -> Vec<Arc<T>> {
         self.closed = true;
         self.groups.clear();
-        self.all().cloned().collect()
+        let in_order: BTreeMap<_, _> = self.attempts.values().cloned().collect();
+        in_order.into_values().collect()
     }
 
     /// Whether it refuses new attempts.
@@ -109,7 +114,7 @@ impl<T: Deref<Target = Progress<A, W, H>>, A, W, H> Attempts<T> {
             return Vec::new();
         }
         let of_group = |attempt: &&Arc<T>| due.contains(&attempt.ttl);
-        let found: Vec<_> = self.attempts.values().filter(of_group).cloned().collect();
+        let found: Vec<_> = self.all().filter(of_group).cloned().collect();
         for ttl in due {
             match found.iter().find(|attempt| attempt.ttl == *ttl) {
                 Some(attempt) => self.groups.insert(*ttl, now + attempt.period),

@@ -18,6 +18,7 @@
 //! | [`leftovers`] | entries that attempts have left in a session, until its janitor has removed them |
 //! | [`observe`] | changes of the leader, sent to one observer |
 //! | [`backoff`] | pauses that grow |
+//! | [`marks`] | marks of work that is done, as text |
 //! | [`ticket`] | tickets whose place a driver cannot read |
 //! | [`tls`] | TLS for drivers that open their own sockets, and why it failed |
 //! | [`one_host`] | the address in a URL of a store with one server |
@@ -43,6 +44,7 @@ pub mod grant;
 pub mod lease;
 pub mod leftovers;
 pub mod limits;
+pub mod marks;
 pub mod observe;
 pub mod one_host;
 pub mod opening;
@@ -52,5 +54,6 @@ pub mod renewal;
 mod setters;
 pub mod share;
 pub mod ticket;
+#[cfg(feature = "net")]
 pub mod tls;
 pub mod wait;

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, Weak},
 };
 
-use tokio::{runtime::Handle, sync::Notify};
+use tokio::{runtime::Handle, sync::Notify, task::coop};
 
 use super::end::End;
 use crate::{Clock, Instant, keep::poison::lock};
@@ -98,34 +98,33 @@ impl<W: Watched + ?Sized> Alarm<W> {
         entries.chain(state.ringing.clone()).filter_map(|watched| watched.upgrade()).collect()
     }
 
-    /// Rings all due entries and returns when to wake next.
-    fn ring_due(&self) -> Instant {
+    /// Rings the first entry if it is due. Otherwise returns when to wake next.
+    fn ring_first(&self) -> Option<Instant> {
         let now = self.clock.now();
-        loop {
-            let mut state = lock(&self.state);
-            let next = state.entries.first_key_value().map_or(Instant::NEVER, |(key, _)| key.0);
-            if next > now {
-                // An entry that has come and gone leaves its time: one needless wake-up at that
-                // time is cheaper than one for each short hold.
-                state.armed = if state.armed > now { next.min(state.armed) } else { next };
-                return state.armed;
-            }
-            state.ringing = state.entries.pop_first().map(|(_, weak)| weak);
-            let rung = state.ringing.as_ref().and_then(Weak::upgrade);
-            if let Some(watched) = &rung {
-                lock(&watched.slot().0).take();
-            }
-            drop(state);
-            // Rung without the lock, as the handler may add and remove.
-            if let Some(watched) = rung
-                && let Some(again) = watched.clone().ring(now)
-            {
-                // It may have been added meanwhile, to ring earlier.
-                let earlier = |present: Option<Instant>| present.is_some_and(|at| at <= again);
-                self.add(&watched, |present| (!earlier(present)).then_some(again));
-            }
-            lock(&self.state).ringing = None;
+        let mut state = lock(&self.state);
+        let next = state.entries.first_key_value().map_or(Instant::NEVER, |(key, _)| key.0);
+        if next > now {
+            // An entry that has come and gone leaves its time: one needless wake-up at that time
+            // is cheaper than one for each short hold.
+            state.armed = if state.armed > now { next.min(state.armed) } else { next };
+            return Some(state.armed);
         }
+        state.ringing = state.entries.pop_first().map(|(_, weak)| weak);
+        let rung = state.ringing.as_ref().and_then(Weak::upgrade);
+        if let Some(watched) = &rung {
+            lock(&watched.slot().0).take();
+        }
+        drop(state);
+        // Rung without the lock, as the handler may add and remove.
+        if let Some(watched) = rung
+            && let Some(again) = watched.clone().ring(now)
+        {
+            // It may have been added meanwhile, to ring earlier.
+            let earlier = |present: Option<Instant>| present.is_some_and(|at| at <= again);
+            self.add(&watched, |present| (!earlier(present)).then_some(again));
+        }
+        lock(&self.state).ringing = None;
+        None
     }
 }
 
@@ -146,7 +145,12 @@ impl<W: Watched + ?Sized> Drop for Task<W> {
 }
 
 async fn watch<W: Watched + ?Sized>(mut task: Task<W>, clock: Clock, earlier: Arc<Notify>) {
-    while let Some(next) = task.alarm.upgrade().map(|alarm| alarm.ring_due()) {
+    while let Some(next) = task.alarm.upgrade().map(|alarm| alarm.ring_first()) {
+        let Some(next) = next else {
+            // Other tasks run while a crowd rings.
+            coop::consume_budget().await;
+            continue;
+        };
         tokio::select! {
             () = clock.sleep_until(next) => {}
             () = earlier.notified() => {}
@@ -159,5 +163,47 @@ async fn watch<W: Watched + ?Sized>(mut task: Task<W>, clock: Clock, earlier: Ar
 impl<W: Watched + ?Sized> Drop for Alarm<W> {
     fn drop(&mut self) {
         self.earlier.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    struct Counts {
+        slot: Slot,
+        rung: Arc<AtomicUsize>,
+    }
+
+    impl Watched for Counts {
+        fn ring(self: Arc<Self>, _: Instant) -> Option<Instant> {
+            self.rung.fetch_add(1, Ordering::Relaxed);
+            None
+        }
+
+        fn silenced(self: Arc<Self>) {}
+
+        fn slot(&self) -> &Slot {
+            &self.slot
+        }
+    }
+
+    #[tokio::test]
+    async fn other_tasks_run_while_a_crowd_rings() {
+        const CROWD: usize = 20_000;
+        let rung = Arc::<AtomicUsize>::default();
+        let alarm = Alarm::start(Clock::Boot, &Handle::current(), &Arc::default());
+        let one = || Arc::new(Counts { slot: Slot::default(), rung: rung.clone() });
+        let crowd: Vec<_> = (0..CROWD).map(|_| one()).collect();
+        crowd.iter().for_each(|one| alarm.add(one, |_| Some(Instant::default())));
+        let mut seen = vec![0];
+        while seen.last() != Some(&CROWD) {
+            tokio::task::yield_now().await;
+            seen.push(rung.load(Ordering::Relaxed));
+        }
+        let most = seen.windows(2).map(|two| two[1] - two[0]).max();
+        assert!(most < Some(CROWD / 2), "{most:?} without a break");
     }
 }

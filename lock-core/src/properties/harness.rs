@@ -40,9 +40,9 @@ pub trait Harness: Send + Sync {
     /// of tokens that an operator would not know).
     async fn delete(&self, name: &LockName) -> Result<(), Failure>;
 
-    /// Everything that is in the store because of a holder or a waiter: entries, keys, watches. It
-    /// excludes the cost of a connected client (its session), and what is kept for the next holder
-    /// (a counter of tokens).
+    /// Everything that is in the store because of a holder or a waiter: entries, keys, watches, and
+    /// marks of work, also those whose period is over. It excludes the cost of a connected client
+    /// (its session), and what is kept for the next holder (a counter of tokens).
     async fn leftovers(&self) -> Result<Vec<String>, Failure>;
 }
 

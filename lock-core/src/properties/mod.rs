@@ -38,6 +38,7 @@ mod lost_answers;
 mod mutual_exclusion;
 mod names;
 mod observers;
+mod once;
 mod operators;
 mod outcome;
 mod permits;
@@ -107,5 +108,6 @@ properties!(
     sets "Several locks at once: all or none",
     election "Elections: one leads, all see who",
     observers "Observers see who leads, and what it says",
-    detach "A lock that is left is taken up once";
+    detach "A lock that is left is taken up once",
+    once "Done once per period, and no mark in vain";
 );

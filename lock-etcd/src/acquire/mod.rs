@@ -37,6 +37,7 @@
 pub(crate) mod convert;
 pub(crate) mod detach;
 mod enter;
+mod mark;
 pub(crate) mod set;
 
 use std::sync::Arc;

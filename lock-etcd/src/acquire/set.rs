@@ -40,7 +40,9 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
         let entered = enter(&mut entries, wishes, &session, began).await;
         drop(room);
         let error = match entered {
-            Ok(Some(revision)) => return hold(entries, wishes, revision, asked).await.map(Some),
+            Ok(Some(revision)) => {
+                return Box::pin(hold(entries, wishes, revision, asked)).await.map(Some);
+            }
             Ok(None) => None,
             Err(failure) if failure.kind == FailureKind::Outdated => {
                 entries[0].janitor().retire();

@@ -54,6 +54,24 @@ impl Keys {
         format!("{}#floor", self.prefix)
     }
 
+    /// The key of the mark of work that is done: `<prefix>#done<name>#`. It is in no queue, for the
+    /// same reason as a [note]. No note, session or floor ends in `#`.
+    pub(crate) fn done(&self, queue: &str) -> String {
+        let name = queue.strip_prefix(&*self.prefix).and_then(|name| name.strip_suffix('/'));
+        format!("{}{}#", self.dones(), name.unwrap_or(queue))
+    }
+
+    /// The start of the keys of all marks. Other keys may begin with it.
+    pub(crate) fn dones(&self) -> String {
+        format!("{}#done", self.prefix)
+    }
+
+    /// Returns the name whose mark has this key; `None` if it is the key of no mark.
+    pub(crate) fn done_name(&self, key: &[u8]) -> Option<LockName> {
+        let name = key.strip_prefix(self.dones().as_bytes())?.strip_suffix(b"#")?;
+        self.name(&[self.prefix.as_bytes(), name, b"/"].concat())
+    }
+
     /// Returns the name of a queue.
     pub(crate) fn name(&self, queue: &[u8]) -> Option<LockName> {
         let name = queue.strip_prefix(self.prefix.as_bytes())?.strip_suffix(b"/")?;
@@ -334,6 +352,27 @@ mod tests {
             for slot in (0..0x200).filter(|slot| *slot != 1) {
                 for role in exclusive.into_iter().chain([Role::Ours(Kind::Shared), permit]) {
                     assert!(!belongs(&key("ns/a/", 0x1f, slot, role)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_mark_stands_in_no_queue_and_is_one_names_only() {
+        let names = ["a", "a#1.0.v", "#done", "#donea", "a#", "a/b", "%", "."];
+        let names = names.map(|name| LockName::new(name).unwrap());
+        for (native, prefix) in [(false, ""), (true, ""), (false, "ns/"), (true, "x#")] {
+            let layout = Keys { prefix: prefix.to_owned(), native };
+            let queues: Vec<_> = names.iter().filter_map(|name| layout.queue(name).ok()).collect();
+            for queue in &queues {
+                let done = layout.done(queue);
+                assert!(done.starts_with(&layout.dones()) && !done.starts_with(&layout.sessions()));
+                assert!(!queues.iter().any(|queue| done.starts_with(&**queue)), "{done}");
+                assert_eq!(layout.name(queue_of(done.as_bytes())), None, "{done}");
+                assert_eq!(layout.done_name(done.as_bytes()), layout.name(queue.as_bytes()));
+                let entry = key(queue, 1, 0, Role::Candidate);
+                for other in [note(&entry), entry, layout.session(1), layout.floor()] {
+                    assert_eq!(layout.done_name(other.as_bytes()), None, "{other}");
                 }
             }
         }

@@ -51,25 +51,26 @@ impl Names {
         self.watches.next_open()
     }
 
-    /// Handles the loss of the stream and of all its watches.
-    ///
-    /// The watches begin anew from "now", and lists find what happened meanwhile: replaying the
-    /// history since then would make etcd read all of it.
-    pub(super) fn lost(&mut self) {
+    /// Handles the loss of the stream and of all its watches. Returns the names to watch anew.
+    pub(super) fn lost(&mut self) -> Vec<Arc<str>> {
         self.watches.clear();
         self.observed.clear();
-        let queues: Vec<_> = self.watched.keys().cloned().collect();
-        for queue in queues {
-            let Some(watched) = self.watched.get_mut(&queue) else { continue };
-            watched.unwatched();
-            if watched.is_over() {
-                self.close(&queue);
-                continue;
-            }
-            watched.step = 0;
-            self.follow(&queue, 0);
-            self.plan(&queue);
+        self.watched.values_mut().for_each(|watched| drop(watched.unwatched()));
+        self.watched.keys().cloned().collect()
+    }
+
+    /// Watches a name anew after a loss.
+    ///
+    /// The watch begins from "now", and lists find what happened meanwhile: replaying the history
+    /// since then would make etcd read all of it.
+    pub(super) fn resume(&mut self, queue: &Arc<str>) {
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        if watched.is_over() {
+            return self.close(queue);
         }
+        watched.step = 0;
+        self.follow(queue, 0);
+        self.plan(queue);
     }
 
     /// Handles a message of a watch: it has begun, or reports events.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use lock_core::{Clock, Instant, deadline::jitter};
+use tokio::task::coop;
 
 use crate::{
     layout::listing::Listed,
@@ -34,13 +35,14 @@ pub(crate) async fn run(watcher: Arc<Watcher>) {
     let work = watcher.names().work.clone();
     let mut lists = FuturesUnordered::new();
     loop {
-        let now = Clock::Boot.now();
-        // The mutex is free in between: there may be many young holds that last.
+        // The mutex and the runtime are free in between: many young holds may last.
         let mut wake = loop {
-            if let Some(next) = watcher.names().grow_up(now) {
+            if let Some(next) = watcher.names().grow_up(Clock::Boot.now()) {
                 break next;
             }
+            coop::consume_budget().await;
         };
+        let now = Clock::Boot.now();
         while lists.len() < LISTS_AT_ONCE {
             let (todo, next) = watcher.names().next_list(now);
             let Some(todo) = todo else {
@@ -99,8 +101,9 @@ impl Names {
 
     /// Returns the names to list now, and when to come again.
     pub(crate) fn next_list(&mut self, now: Instant) -> (Option<Vec<Arc<str>>>, Instant) {
-        let due: Vec<_> = self.due.iter().take_while(|(at, _)| *at <= now).cloned().collect();
-        for due in due {
+        // Not all at once: after a reconnect, 10,000 names may be due.
+        let due = self.due.iter().take_while(|(at, _)| *at <= now).take(NAMES_PER_LIST);
+        for due in due.cloned().collect::<Vec<_>>() {
             self.due.remove(&due);
             self.fall_due(&due.1, now);
         }

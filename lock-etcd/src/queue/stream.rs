@@ -6,6 +6,7 @@ use etcd_client::{
     WatchFilterType, WatchOptions, WatchRequestSender, WatchResponseStream, WatchStream,
 };
 use lock_core::Clock;
+use tokio::task::coop;
 
 use crate::{
     error::{Failure, FailureKind},
@@ -51,7 +52,12 @@ pub(crate) async fn run(watcher: Arc<Watcher>) {
             }
             Err(failure) => Some(failure),
         };
-        watcher.names().lost();
+        let lost = watcher.names().lost();
+        for queue in &lost {
+            watcher.names().resume(queue);
+            // There may be 10,000.
+            coop::consume_budget().await;
+        }
         if Clock::Boot.now().since(began) > LASTED {
             pause = BACKOFF;
         }
@@ -67,7 +73,7 @@ async fn open(connection: &Connection, first: Open) -> Result<WatchStream, Failu
     let mut client = connection.member().client.watch_client();
     let opened = client.watch(first.target(), Some(options(&first)));
     let limit = connection.limits.request;
-    match Clock::Boot.timeout(limit, opened).await {
+    match Box::pin(Clock::Boot.timeout(limit, opened)).await {
         Some(opened) => opened.map_err(Failure::of_stream),
         None => Err(Failure::silent(limit)),
     }

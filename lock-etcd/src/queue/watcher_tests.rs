@@ -195,11 +195,34 @@ fn a_far_name_stays_far_when_the_stream_is_lost() {
     let queue = Arc::<str>::from("job/");
     let _told = enter_far(&mut names, &queue);
     let bell = names.next_open().unwrap();
-    names.lost();
+    names.lost().iter().for_each(|queue| names.resume(queue));
     let again = names.next_open().unwrap();
     assert_eq!(again.target(), bell.target());
     assert!(again.id > bell.id && names.next_open().is_none());
     assert!(names.next_list(Clock::Boot.now() + Duration::from_secs(3)).0.is_some());
     names.listed(&queue, &last(30, [7, 8, 9]));
     assert_eq!(names.next_open().unwrap().target(), b"job/2f.7");
+}
+
+/// No step takes long, however many names there are.
+#[test]
+fn a_crowd_of_names_is_listed_in_parts_after_a_loss() {
+    let mut names = Names::default();
+    let mut told = Vec::new();
+    for number in 0..200 {
+        let key = |lease: &str| format!("{number}/{lease}.0");
+        let before = Before::all(vec![entry(4, &key("2f"))]);
+        let queue = format!("{number}/").into();
+        told.push(names.enter(&queue, Uuid::new_v4(), entry(5, &key("1f")), before, HELD));
+    }
+    let lost = names.lost();
+    assert!(names.watched.values().all(|watched| watched.watch.is_none()));
+    lost.iter().for_each(|queue| names.resume(queue));
+    assert!(names.watched.values().all(|watched| watched.watch.is_some()));
+    let now = Clock::Boot.now() + Duration::from_secs(1);
+    let mut parts = Vec::new();
+    while let (Some(part), _) = names.next_list(now) {
+        parts.push((part.len(), names.due.iter().filter(|(at, _)| *at <= now).count()));
+    }
+    assert_eq!(parts, [(64, 136), (64, 72), (64, 8), (8, 0)]);
 }

@@ -304,7 +304,8 @@ pub(crate) fn whole_seconds(option: &str, ttl: Duration) -> Result<()> {
 /// Asks the member whether it lives.
 async fn ask(connection: Arc<Connection>) {
     let member = connection.member();
-    let answer = Clock::Boot.timeout(connection.limits.request / 2, check_login(&member)).await;
+    let answer =
+        Box::pin(Clock::Boot.timeout(connection.limits.request / 2, check_login(&member))).await;
     if matches!(answer, Some(Ok(()))) && connection.member().generation == member.generation {
         connection.health.lives();
     }

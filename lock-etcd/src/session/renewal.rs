@@ -85,7 +85,7 @@ async fn keep_alive(
     session.pinged(Clock::Boot.now());
     // The first keep-alive opens the stream.
     let opened = answered(connection, &session, leases.keep_alive(session.lease));
-    let (mut keeper, mut replies) = opened.await?;
+    let (mut keeper, mut replies) = Box::pin(opened).await?;
     connection.works(Word::Leader);
     loop {
         if let Some(locks) = session.confirm() {

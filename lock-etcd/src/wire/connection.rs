@@ -182,7 +182,8 @@ impl Connection {
         send: impl FnOnce(&Member) -> F,
     ) -> Result<T, Failure> {
         let (member, seen) = (self.member(), self.revisions.mark());
-        let answer = self.wait(&member, send(&member)).await;
+        // Boxed here and elsewhere: the crate's futures are large, and each level would copy them.
+        let answer = self.wait(&member, Box::pin(send(&member))).await;
         drop(room);
         let failure = match answer {
             Ok(Ok(answer)) => {
@@ -195,7 +196,6 @@ impl Connection {
             Ok(Err(error)) => self.judge(member.generation, Failure::of_stream(error)),
             Err(asked) => return Err(Box::pin(self.silent(&member, asked)).await),
         };
-        // Boxed here and elsewhere, so that rare cases do not make every request's future large.
         match Box::pin(self.failed(member.generation, &failure)).await {
             // The request was refused: only the login may be in doubt.
             Err(login) if failure.kind == FailureKind::LoggedOut => Err(login.without_effect()),
@@ -209,9 +209,9 @@ impl Connection {
     async fn wait<T>(
         &self,
         member: &Member,
-        answer: impl Future<Output = T>,
+        mut answer: impl Future<Output = T> + Unpin,
     ) -> Result<T, Instant> {
-        let (mut answer, mut asked) = (std::pin::pin!(answer), Instant::default());
+        let mut asked = Instant::default();
         for is_late in [false, true] {
             if is_late {
                 asked = Clock::Boot.now();

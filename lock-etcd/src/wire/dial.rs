@@ -117,7 +117,7 @@ impl Source {
         let client = match self {
             Self::Configured(configured) => configured.dial(endpoint, limit).await?,
             Self::Options(_, options) => {
-                Client::connect([&**endpoint], Some(for_locks(options, limit))).await?
+                Box::pin(Client::connect([&**endpoint], Some(for_locks(options, limit)))).await?
             }
             Self::Client(client) => {
                 if login {
@@ -154,7 +154,7 @@ impl Configured {
     pub(crate) async fn dial(&self, endpoint: &str, limit: Duration) -> Result<Client, Failure> {
         let options = self.options(limit)?;
         let Some(login) = &self.login else {
-            return Ok(Client::connect([endpoint], Some(options)).await?);
+            return Ok(Box::pin(Client::connect([endpoint], Some(options))).await?);
         };
         let pairs = login.pairs()?;
         if let Some(refusal) = login.refusal(&pairs) {
@@ -163,7 +163,8 @@ impl Configured {
         let mut refused = Failure::senseless("no login");
         for pair in pairs.clone() {
             let options = options.clone().with_user(pair.user.clone(), pair.password.clone());
-            match Client::connect([endpoint], Some(options)).await.map_err(Failure::from) {
+            match Box::pin(Client::connect([endpoint], Some(options))).await.map_err(Failure::from)
+            {
                 Ok(client) => {
                     login.accepted(pair);
                     return Ok(client);

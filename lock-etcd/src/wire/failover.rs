@@ -83,7 +83,7 @@ impl Connection {
             return Ok(());
         }
         if last.as_ref().is_none_or(|(ended, _)| *ended < asked) {
-            match self.dial_round(&old, same).await {
+            match Box::pin(self.dial_round(&old, same)).await {
                 Ok(member) => {
                     *last = None;
                     self.member.send_replace(Arc::new(member));
@@ -115,7 +115,7 @@ impl Connection {
         let mut failure = Failure::senseless("no endpoints");
         for endpoint in to_try {
             let dialed = self.source.dial(&endpoint, old.generation + 1, same, limit.min(request));
-            match Clock::Boot.timeout(limit, dialed).await {
+            match Box::pin(Clock::Boot.timeout(limit, dialed)).await {
                 Some(Ok(member)) => return Ok(member),
                 // All members know the same users.
                 Some(Err(refused)) if refused.kind == FailureKind::Denied => return Err(refused),

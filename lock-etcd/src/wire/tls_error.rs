@@ -61,7 +61,7 @@ pub(crate) fn explained(text: String) -> String {
 /// so this finds out on a connection of its own. A server looks at the certificate of a client when
 /// the client believes that all is well.
 pub(super) async fn refusal(endpoint: &str, tls: &Tls, limit: Duration) -> Option<String> {
-    match Clock::Boot.timeout(limit, greet(endpoint, tls)).await {
+    match Box::pin(Clock::Boot.timeout(limit, greet(endpoint, tls))).await {
         Some(Err(refusal)) => Some(refusal.to_string()),
         _ => None,
     }

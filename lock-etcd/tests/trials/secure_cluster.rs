@@ -75,8 +75,9 @@ impl Harness for Room {
         let keys = self.cluster.etcd.node(0).keys().await?.into_iter();
         let keys = keys.map(|key| String::from_utf8_lossy(&key).into_owned());
         let ours = keys.filter_map(|key| key.strip_prefix(&self.prefix).map(str::to_owned));
-        // The key of a session ends with the session.
-        Ok(ours.filter(|key| !key.starts_with('#')).collect())
+        // The key of a session ends with the session. A mark does not.
+        let kept = |key: &String| key.starts_with('#') && !key.starts_with("#done");
+        Ok(ours.filter(|key| !kept(key)).collect())
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use lock_core::{FencingToken, Instant, Kind};
+use lock_core::{FencingToken, Instant, Kind, Mark};
 use tokio::sync::mpsc::UnboundedSender;
 use uuid::Uuid;
 
@@ -43,6 +43,13 @@ pub(crate) enum Push {
     Granted(Uuid, Grant),
     /// The attempt's entry is gone.
     Gone(Uuid),
+}
+
+/// The mark of work that is done, and the end of its period.
+#[derive(Debug)]
+pub(crate) struct StoredMark {
+    pub(crate) mark: Mark,
+    pub(crate) expires: Instant,
 }
 
 /// Returns the place of an attempt in a queue.

@@ -3,6 +3,7 @@
 mod convert;
 mod detach;
 pub(crate) mod entry;
+mod marks;
 mod observers;
 mod registry;
 pub(crate) mod state;

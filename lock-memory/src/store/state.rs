@@ -10,7 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use uuid::Uuid;
 
 pub(crate) use super::entry::{Grant, Push, Stored};
-use super::observers::Watching;
+use super::{entry::StoredMark, observers::Watching};
 use crate::{defect::Hooks, wire::network::Network};
 
 #[derive(Debug, Default)]
@@ -20,6 +20,7 @@ pub(crate) struct State {
     /// The highest token to which the floor was raised.
     pub(crate) floor: u64,
     pub(crate) names: BTreeMap<LockName, VecDeque<Stored>>,
+    pub(crate) marks: BTreeMap<LockName, StoredMark>,
     pub(crate) observers: HashMap<LockName, Vec<Watching>>,
     pub(crate) hooks: Hooks,
 }

@@ -43,7 +43,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Observes a name.
 pub(crate) async fn observe(session: &Arc<Session>, key: Key) -> Result<mpsc::Receiver<Observed>> {
     let mut observer = Observer::new(session, key);
-    let now = first(session.store(), LIMIT * 2, observer.look()).await?;
+    let now = Box::pin(first(session.store(), LIMIT * 2, observer.look())).await?;
     // One that does not read gets the newest state when it reads again.
     let (out, observed) = mpsc::channel(1);
     observer.told = now.clone();

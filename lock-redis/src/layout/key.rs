@@ -1,6 +1,8 @@
 //! Keys: one for the lock itself, and its companions in the same cluster slot.
 
-use lock_core::{Layout, LockName};
+use std::sync::Mutex;
+
+use lock_core::{Layout, LockName, keep::poison};
 use redis::{RedisWrite, ToRedisArgs};
 
 use crate::config::RedisConfig;
@@ -88,7 +90,7 @@ impl Key {
         KeyName(self.lock(), b"")
     }
 
-    companions!(queue, waiting, fence, holders, members, leader);
+    companions!(queue, waiting, fence, holders, members, leader, done);
 
     /// The key of the token floor of all names with this prefix. See [`floor`].
     ///
@@ -137,9 +139,12 @@ pub(crate) fn floor(prefix: &str) -> KeyName<'_> {
 /// Suffix of every queue's key.
 pub(crate) const QUEUE: &[u8] = b"\xFFqueue";
 
-/// Returns the key of the lock to which a queue belongs.
-pub(crate) fn lock_of(queue: &[u8]) -> Option<&[u8]> {
-    let base = queue.strip_suffix(QUEUE)?;
+/// Suffix of the key of every mark of work that is done.
+pub(crate) const DONE: &[u8] = b"\xFFdone";
+
+/// Returns the key of the lock to which a companion with this suffix belongs.
+pub(crate) fn lock_of<'a>(companion: &'a [u8], suffix: &[u8]) -> Option<&'a [u8]> {
+    let base = companion.strip_suffix(suffix)?;
     if let Some(lock) = base.strip_suffix(&[MARK]) {
         return Some(lock);
     }
@@ -166,12 +171,20 @@ pub(crate) fn slot(key: &[u8]) -> u16 {
     crc16(hash_tag(key).unwrap_or(key)) % 16384
 }
 
+/// How many numbers were tried, and the first of these in each slot.
+static TAGS: Mutex<(u32, [Option<u32>; 16384])> = Mutex::new((0, [None; 16384]));
+
 /// Returns the first number whose slot is this one. Needs some 16,000 tries, but only for rare
-/// names.
+/// names, and each number is tried once, however many names there are.
 fn tag_for(slot: u16) -> u32 {
-    let leads_there = |tag: &u32| crc16(tag.to_string().as_bytes()) % 16384 == slot;
+    let mut tags = poison::lock(&TAGS);
+    let (tried, first) = &mut *tags;
     // All slots are found well below a million (tested).
-    (0..).find(leads_there).unwrap_or_default()
+    while first[usize::from(slot)].is_none() {
+        first[usize::from(crc16(tried.to_string().as_bytes()) % 16384)].get_or_insert(*tried);
+        *tried += 1;
+    }
+    first[usize::from(slot)].unwrap_or_default()
 }
 
 /// CRC-16/XMODEM, as clusters use it.
@@ -186,7 +199,7 @@ fn crc16(bytes: &[u8]) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
+    use std::collections::{HashMap, HashSet};
 
     use super::*;
 
@@ -206,8 +219,8 @@ mod tests {
             let key = Key::around(&RedisConfig::default(), lock.as_bytes());
             assert_eq!(key.lock(), lock.as_bytes());
             let (fence, queue) = (key.fence().to_redis_args(), key.queue().to_redis_args());
-            assert_eq!(lock_of(&queue[0]), Some(lock.as_bytes()));
-            assert_eq!(lock_of(&fence[0]), None);
+            assert_eq!(lock_of(&queue[0], QUEUE), Some(lock.as_bytes()));
+            assert_eq!(lock_of(&fence[0], QUEUE), None);
         }
     }
 
@@ -247,5 +260,16 @@ mod tests {
         let met: HashSet<_> =
             (0..400_000u32).map(|tag| crc16(tag.to_string().as_bytes()) % 16384).collect();
         assert_eq!(met.len(), 16384);
+    }
+
+    #[test]
+    fn the_tags_of_all_slots_cost_one_try_of_each_number() {
+        let mut first = HashMap::new();
+        for tag in 0..400_000u32 {
+            first.entry(crc16(tag.to_string().as_bytes()) % 16384).or_insert(tag);
+        }
+        // The other tests ask for tags, too.
+        assert!((0..16384).all(|slot| Some(&tag_for(slot)) == first.get(&slot)));
+        assert_eq!(Some(poison::lock(&TAGS).0 - 1), first.into_values().max());
     }
 }

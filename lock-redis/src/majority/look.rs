@@ -98,7 +98,8 @@ async fn see(node: &Arc<Node>, key: &Key) -> Result<NodeAnswer, Fault> {
         }
     };
     // In one flight.
-    let answers = try_join3(content, node.vote(&left, LIMIT), node.vote(&fence, LIMIT)).await;
+    let answers =
+        Box::pin(try_join3(content, node.vote(&left, LIMIT), node.vote(&fence, LIMIT))).await;
     let (content, left, fence) = answers?;
     let left = int(&left).and_then(|left| u64::try_from(left).ok());
     let fence = bytes(&fence).and_then(|fence| number(&fence)).unwrap_or_default();

@@ -83,7 +83,8 @@ impl Session {
             return Ok(mine);
         };
         let members = self.renew_key(attempt, "members", Some(&group));
-        let (members, holders) = join(members, self.renew_key(attempt, "holders", None)).await;
+        let (members, holders) =
+            Box::pin(join(members, self.renew_key(attempt, "holders", None))).await;
         Ok(is_one(&members?) && is_one(&holders?))
     }
 

@@ -47,7 +47,7 @@ impl Session {
             }
         };
         // In one flight.
-        join(self.takes_writes(&connection), describe).await.0?;
+        Box::pin(join(self.takes_writes(&connection), describe)).await.0?;
         self.check_all(node);
         match node.meets(&connection) {
             true => self.taken_over(node),

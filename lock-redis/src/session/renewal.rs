@@ -11,6 +11,7 @@ use lock_core::{
         wait::Waits,
     },
 };
+use tokio::task;
 
 use super::{
     Session,
@@ -27,6 +28,10 @@ use crate::{
         script,
     },
 };
+
+/// How many attempts are put in line until other tasks have their turn. Locks that are due wait for
+/// all of these turns.
+const AT_ONCE: usize = 1000;
 
 /// Returns the time between two renewals of an attempt: there are 3 in its TTL, and 8 with
 /// `mode=simple`, as nothing is pushed there. `keep::attempts` of lock-core says when each
@@ -74,14 +79,20 @@ impl Session {
     }
 
     /// Starts the renewal of what is due, at each node by itself.
-    pub(super) fn renew_due(self: &Arc<Self>) {
+    pub(super) async fn renew_due(self: &Arc<Self>) {
         let attempts = self.book().take_due(Clock::Boot.now());
-        for attempt in attempts {
+        let mut idle = Vec::new();
+        for (at, attempt) in attempts.into_iter().enumerate() {
+            // There may be 10,000. The requests begin when all are there, or there would be more.
+            if at % AT_ONCE == AT_ONCE - 1 {
+                task::yield_now().await;
+            }
             let node = self.routes.of(attempt.key.lock());
             if node.to_renew.add(attempt) {
-                tokio::spawn(renew_at(self.clone(), node));
+                idle.push(node);
             }
         }
+        idle.into_iter().for_each(|node| drop(tokio::spawn(renew_at(self.clone(), node))));
     }
 
     /// Renews attempts in one flight: by one request, or one for each slot. Returns how many held

@@ -1,6 +1,7 @@
 //! Start and end of a client.
 
 use std::{
+    collections::HashSet,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -67,7 +68,7 @@ impl Session {
             session.alarm.clone(),
             Duration::ZERO,
             |session: &Self| session.book().next_due(),
-            |session| async move { session.renew_due() },
+            |session| async move { session.renew_due().await },
         ));
         Ok(session)
     }
@@ -86,7 +87,13 @@ impl Session {
     /// Gives everything back and ends.
     pub(crate) async fn close(self: &Arc<Self>) -> Result<()> {
         let deadline = Clock::Boot.now() + limits::CLOSE;
-        let attempts = self.book().attempts.close();
+        let mut attempts = self.book().attempts.close();
+        // Waiters leave their queues from the head, where the server finds each at once. What they
+        // wait for follows, so that no lock is handed over to one that leaves. Each is asked once:
+        // it may be granted meanwhile.
+        let waiting = attempts.iter().filter(|attempt| attempt.is_waiting());
+        let waited: HashSet<_> = waiting.map(|attempt| attempt.key.clone()).collect();
+        attempts.sort_by_cached_key(|it| !it.is_waiting() && waited.contains(&it.key));
         let (asking, known): (Vec<_>, Vec<_>) =
             attempts.into_iter().partition(|attempt| attempt.is_asking());
         asking.iter().chain(&known).for_each(|attempt| attempt.closed());

@@ -70,12 +70,12 @@ impl Connector {
     ) -> RedisResult<Connection> {
         let attempt = async {
             let address = self.server.find().await?;
-            match self.connect_to(&address, number, previous, &on_push).await {
+            match Box::pin(self.connect_to(&address, number, previous, &on_push)).await {
                 Err(error) if !error::is_login_refused(&error) => {
                     let Some(other) = self.server.find_other(&address).await else {
                         return Err(error);
                     };
-                    self.connect_to(&other, number, previous, &on_push).await
+                    Box::pin(self.connect_to(&other, number, previous, &on_push)).await
                 }
                 connected => connected,
             }
@@ -114,7 +114,8 @@ impl Connector {
         let mut connection = Connection { pipe, waited: None, address, info, number, peers };
         if self.dial.config.wait_replicas > 0 {
             let (renewals, others) =
-                try_join(self.open_waited(&connection), self.open_waited(&connection)).await?;
+                Box::pin(try_join(self.open_waited(&connection), self.open_waited(&connection)))
+                    .await?;
             connection.peers.extend([renewals.1, others.1].into_iter().flatten());
             connection.waited = Some([renewals.0, others.0]);
         }
@@ -145,7 +146,8 @@ impl Connector {
         // Refused if this user may not wait for replicas.
         let wait = cmd("WAIT").arg(0).arg(0).take();
         // In one flight.
-        let (info, peer, may_wait) = join3(pipe.info(), pipe.peer(), pipe.send(&wait)).await;
+        let (info, peer, may_wait) =
+            Box::pin(join3(pipe.info(), pipe.peer(), pipe.send(&wait))).await;
         let info = info?;
         // A replica refuses `WAIT` to everybody. That it is one is told by `takes_writes`, or by
         // `MOVED`.

@@ -95,11 +95,12 @@ impl Dial {
         if self.encrypts() {
             let stream = self.encrypted(address).await?;
             let opened = MultiplexedConnection::new_with_config(&login, stream, options);
-            let (redis, driver) = opened.await.map_err(|failed| after_tls(address, failed))?;
+            let (redis, driver) =
+                Box::pin(opened).await.map_err(|failed| after_tls(address, failed))?;
             return Ok(Opened { redis, _task: JoinSet::from_iter([driver]) });
         }
         let client = self.client(address, login)?;
-        match client.get_multiplexed_async_connection_with_config(&options).await {
+        match Box::pin(client.get_multiplexed_async_connection_with_config(&options)).await {
             Ok(redis) => Ok(Opened { redis, _task: JoinSet::new() }),
             Err(failed) => Err(self.explained(address, failed).await),
         }
@@ -110,10 +111,10 @@ impl Dial {
         let login = self.login(ProtocolVersion::RESP2).map_err(of_option)?;
         if self.encrypts() {
             let stream = self.encrypted(address).await?;
-            let opened = PubSub::new(&login, stream).await;
+            let opened = Box::pin(PubSub::new(&login, stream)).await;
             return opened.map_err(|failed| after_tls(address, failed));
         }
-        match self.client(address, login)?.get_async_pubsub().await {
+        match Box::pin(self.client(address, login)?.get_async_pubsub()).await {
             Ok(opened) => Ok(opened),
             Err(failed) => Err(self.explained(address, failed).await),
         }

@@ -68,6 +68,7 @@ scripts! {
     READ = "read.lua",
     REVOKE = "revoke.lua",
     FLOOR = "floor.lua",
+    MARK = "mark.lua",
 }
 
 /// Returns the scripts of an uncontended lock. They are loaded when a connection is made.

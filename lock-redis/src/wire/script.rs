@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{
     call::{Call, Request, millis},
     lua::{
-        ACQUIRE, ACQUIRE_ALL, CONVERT, DETACH, FLOOR, Lua, PUBLISH, READ, RELEASE, RENEW_KEY,
+        ACQUIRE, ACQUIRE_ALL, CONVERT, DETACH, FLOOR, Lua, MARK, PUBLISH, READ, RELEASE, RENEW_KEY,
         REVOKE, ROUND,
     },
 };
@@ -187,6 +187,16 @@ pub(crate) fn detach<'a>(
 
 pub(crate) fn revoke(key: &Key, attempt: Uuid) -> Request<'_> {
     of_name(&REVOKE, key).arg(attempt.simple().to_string())
+}
+
+/// Writes a mark that lives this long, if the attempt holds the lock alone.
+pub(crate) fn mark<'a>(
+    Member { key, ticket, .. }: Member<'a>,
+    mark: &str,
+    left: Duration,
+) -> Request<'a> {
+    let keys = [key.lock_name(), key.done(), key.floor()];
+    with_floor(&MARK, key, &keys).arg(ticket.text()).arg(mark).arg(millis(left))
 }
 
 /// Raises the token floor to `above`, if one is given. Asks how far tokens have come.

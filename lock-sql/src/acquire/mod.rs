@@ -62,7 +62,7 @@ pub(crate) async fn acquire(
         _ => attempt.ttl,
     };
     let entrance = session.entrance(&attempt.name).lock_owned();
-    let enter = enter(session, attempt, request, limit, caller);
+    let enter = Box::pin(enter(session, attempt, request, limit, caller));
     let entered = alone(session, slice::from_ref(attempt), limit, caller, entrance, enter).await?;
     let Some((rings, Reply { sent, rows: queue, .. })) = entered else {
         return Err(Error::Contended { name: attempt.name.clone() });
@@ -87,13 +87,13 @@ pub(crate) async fn acquire(
         let place = at + 1 - holders;
         caller.queued(&attempt.name, Some(place));
         let head = session.book().head(&attempt.name, &queue[..holders]);
-        let look = next_look(session.dialect(), place, blocked_for(&queue, at), head);
+        let look = next_look(session.paced_as(), place, blocked_for(&queue, at), head);
         if session.book().wait(attempt, look, rings) {
             session.look_bell.notify_one();
         }
         session.listen();
     }
-    let granted = wait(session, attempt, caller).await?;
+    let granted = Box::pin(wait(session, attempt, caller)).await?;
     session.entered(attempt);
     Ok(granted)
 }
@@ -120,7 +120,7 @@ async fn alone<E, T>(
         return Ok(Some(entered));
     }
     let longest = attempts.iter().map(|attempt| attempt.ttl).max().unwrap_or_default();
-    session.remove(attempts, true, Clock::Boot.now() + longest).await?;
+    Box::pin(session.remove(attempts, true, Clock::Boot.now() + longest)).await?;
     Ok(None)
 }
 
@@ -140,8 +140,8 @@ async fn enter(
     let is_left_out = reply.rows.iter().all(|row| row.attempt != attempt.id);
     if is_left_out && refused(request, &reply.rows).is_none() && !caller.is_cancelled() {
         // Its counter is gone, or what was in the way has left meanwhile.
-        session.insist(call(), |script| schema::fill(script.0)).await?;
-        reply = ask(session, own, call(), enter).await?;
+        Box::pin(session.insist(call(), |script| schema::fill(script.0))).await?;
+        reply = Box::pin(ask(session, own, call(), enter)).await?;
     }
     Ok((rings, reply))
 }

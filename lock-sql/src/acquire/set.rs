@@ -30,10 +30,10 @@ pub(crate) async fn acquire(
     let Some((_, caller)) = wishes.first() else { return Ok(Some(Vec::new())) };
     let limit =
         attempts.iter().map(|attempt| attempt.ttl).min().unwrap_or_default().min(limits::TRY);
-    let enter = async {
+    let enter = Box::pin(async {
         let call = call("acquire", Rank::Ask, attempts, Clock::Boot.now() + limit, caller);
         ask(session, attempts, call, |script: Script| script.acquire_all(wishes, session.id)).await
-    };
+    });
     let passed = entrances(session, attempts);
     match alone(session, attempts, limit, caller, passed, enter).await? {
         Some(Reply { sent, rows, .. }) => granted(session, attempts, sent, &rows),

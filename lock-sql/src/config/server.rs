@@ -29,6 +29,9 @@ pub struct Server {
     pub timeouts: Timeouts,
     /// Who moves the role of the primary to another server. Default: nobody.
     pub failover: Option<Failover>,
+    /// How the pooler that the host is shares sessions among its clients, on PostgreSQL. Default:
+    /// none, and a pooler is refused.
+    pub pooler: Option<Pooler>,
 }
 
 /// Who moves the role of the primary to another server.
@@ -40,6 +43,19 @@ pub enum Failover {
     /// A program beside the servers, such as Patroni. It makes sure that the former primary takes
     /// no writes before the next one does. Locks do not rely on the list of hosts for that.
     Managed,
+}
+
+/// How a pooler of connections, such as PgBouncer, shares the sessions of one PostgreSQL. In either
+/// mode each message brings its settings along, and reads which server and database it has come to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Pooler {
+    /// A connection keeps its session until it ends. The server pushes.
+    Session,
+    /// A session per transaction. Waiters poll, as on MySQL.
+    Transaction,
 }
 
 impl Server {
@@ -56,6 +72,7 @@ impl Server {
             tls: prefer(),
             timeouts: Timeouts::default(),
             failover: None,
+            pooler: None,
         }
     }
 
@@ -77,6 +94,8 @@ impl Server {
         timeouts: Timeouts => timeouts;
         /// Sets [`failover`](Self#structfield.failover).
         failover: Failover => Some(failover);
+        /// Sets [`pooler`](Self#structfield.pooler).
+        pooler: Pooler => Some(pooler);
     }
 
     pub(crate) fn from_url(
@@ -88,6 +107,7 @@ impl Server {
             return Err(invalid("server_name", name, HOST_ONLY));
         }
         let modes = [("managed", Failover::Managed)];
+        let poolers = [("session", Pooler::Session), ("transaction", Pooler::Transaction)];
         let server = Self {
             hosts: url.hosts(default_port),
             user: User::from_url(url, options)?,
@@ -96,6 +116,7 @@ impl Server {
             tls: Tls::from_options(options, Encryption::Prefer)?,
             timeouts: Timeouts::from_options(options)?,
             failover: options.choice("failover", &modes)?,
+            pooler: options.choice("pooler", &poolers)?,
         };
         server.check(default_port)?;
         Ok(server)
@@ -123,11 +144,22 @@ impl Server {
         if self.database.is_none() && self.user.as_ref().is_some_and(User::can_change) {
             return Err(invalid("database", "none", NAMED));
         }
+        if self.pooler.is_some() && self.failover.is_some() {
+            return Err(invalid("failover", "managed", UNPOOLED));
+        }
         let addresses = self.addresses(default_port)?;
         if addresses.is_empty() || addresses.len() > 1 && self.failover.is_none() {
             return Err(invalid("hosts", self.hosts.join(","), MANAGED));
         }
         Ok(())
+    }
+
+    /// Refuses a pooler: scripts of MySQL rely on the settings of their session.
+    pub(crate) fn check_direct(&self) -> Result<()> {
+        let allowed = "none on MySQL and MariaDB: name the server itself";
+        self.pooler.map_or(Ok(()), |pooler| {
+            Err(invalid("pooler", format!("{pooler:?}").to_lowercase(), allowed))
+        })
     }
 
     /// The hosts, without the brackets of IPv6, and their ports.
@@ -143,6 +175,10 @@ impl Server {
 const MANAGED: &str = "expected one host. Several hosts need failover=managed: a program such as Patroni must make sure \
      that only one of them takes writes at a time, and a failover to a standby that lags loses \
      locks";
+
+/// The client chooses among servers, and finds a former primary, by its own connections to each.
+const UNPOOLED: &str = "none with a pooler, which hides the servers from the client: name the servers \
+     themselves, or leave failover out";
 
 const NAMED: &str = "a name: without one the user's own may count, and with user_file or user_env \
      another user would have other locks";
@@ -227,6 +263,16 @@ mod tests {
         assert!(error.contains("user_file") && error.contains("other locks"), "{error}");
         server.database("locks").check(7).unwrap();
         Server::new("a", 7).login("me", Secret::file("/p")).check(7).unwrap();
+    }
+
+    #[test]
+    fn a_pooler_leads_to_one_server_of_postgres() {
+        let server = Server::new("a", 7).pooler(Pooler::Transaction);
+        server.check(7).unwrap();
+        assert!(server.check_direct().unwrap_err().to_string().contains("MySQL"));
+        let error = server.failover(Failover::Managed).check(7).unwrap_err().to_string();
+        assert!(error.contains("failover") && error.contains("pooler"), "{error}");
+        Server::new("a", 7).check_direct().unwrap();
     }
 
     #[test]

@@ -49,12 +49,13 @@ pub(crate) async fn observe(
     let mut observer = Observer {
         session: Arc::downgrade(session),
         dialect: session.dialect(),
+        pace: pace(session.paced_as()),
         name: name.clone(),
         rung: bell.subscribe(),
         _bell: bell,
         told: None,
     };
-    let first = keep::observe::first(session.store(), LIMIT * 2, observer.look()).await?;
+    let first = Box::pin(keep::observe::first(session.store(), LIMIT * 2, observer.look())).await?;
     let (out, observed) = mpsc::channel(UNREAD);
     tokio::spawn(tell(observer, first, out));
     Ok(observed)
@@ -63,6 +64,7 @@ pub(crate) async fn observe(
 struct Observer {
     session: Weak<Session>,
     dialect: Dialect,
+    pace: Duration,
     name: LockName,
     /// Keeps a ring that comes while nothing waits for it.
     rung: watch::Receiver<()>,
@@ -73,7 +75,7 @@ struct Observer {
 
 impl keep::observe::Observer for Observer {
     async fn changes(&mut self) -> Result<Vec<Option<Leader>>> {
-        let _ = timeout(jitter(pace(self.dialect)), self.rung.changed()).await;
+        let _ = timeout(jitter(self.pace), self.rung.changed()).await;
         self.look().await
     }
 }

@@ -62,12 +62,15 @@ impl Dialect {
 
     /// Bytes as a literal. Hexadecimal, so there is nothing to escape.
     pub(crate) fn bytes(self, bytes: &[u8]) -> String {
+        // `E''` is read in the same way with any `standard_conforming_strings`.
+        let [start, end] =
+            if self == Self::Postgres { [r"E'\\x", "'::bytea"] } else { ["x'", "'"] };
         let mut hex = String::with_capacity(bytes.len() * 2 + 16);
-        hex.push_str(if self == Self::Postgres { "decode('" } else { "x'" });
+        hex.push_str(start);
         for byte in bytes {
             hex.extend([byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)])));
         }
-        hex.push_str(if self == Self::Postgres { "', 'hex')" } else { "'" });
+        hex.push_str(end);
         hex
     }
 
@@ -94,7 +97,7 @@ impl Dialect {
         }
     }
 
-    /// The time of day, for people, in microseconds since 1970.
+    /// The time of day, for people and for the ends of marks, in microseconds since 1970.
     pub(crate) fn wall(self) -> String {
         match self {
             Self::Sqlite => lock_core::wall_clock()
@@ -126,7 +129,7 @@ mod tests {
         let odd = b"a'\\\0;";
         assert_eq!(Dialect::Sqlite.bytes(odd), "x'61275c003b'");
         assert_eq!(Dialect::MySql.bytes(b""), "x''");
-        assert_eq!(Dialect::Postgres.bytes(odd), "decode('61275c003b', 'hex')");
+        assert_eq!(Dialect::Postgres.bytes(odd), r"E'\\x61275c003b'::bytea");
         assert_eq!(Dialect::Postgres.maybe_bytes(None), "NULL::bytea");
     }
 

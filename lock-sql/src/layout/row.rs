@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use lock_core::{Instant, Kind};
+use lock_core::{FencingToken, Instant, Kind, Mark};
 use sqlx::{ColumnIndex, Decode, Type};
 use uuid::Uuid;
 
@@ -54,12 +54,20 @@ pub(crate) struct Rows {
     pub(crate) entries: Vec<Row>,
     /// Each with the attempt that it is about; the nil id if there is none.
     pub(crate) numbers: Vec<(Uuid, u64)>,
+    /// How many rows had one column: those that a statement only locks.
+    pub(crate) locked: usize,
+    /// The marks of work that is done, each with its name.
+    pub(crate) marks: Vec<(Vec<u8>, Mark)>,
     /// How many rows were of another kind: the server's own tables.
     pub(crate) foreign: usize,
+    /// Where the data comes from, as a message behind a pooler tells: see `wire::verdict`.
+    pub(crate) origin: Option<[u64; ORIGIN]>,
 }
 
 /// The columns of an entry.
 const ENTRY: usize = 12;
+/// The columns of an origin.
+const ORIGIN: usize = 4;
 
 impl Deref for Rows {
     type Target = [Row];
@@ -75,8 +83,9 @@ impl Rows {
         self.numbers.get(at).map(|(_, number)| *number)
     }
 
-    /// Reads rows. An entry has 12 columns, a number 2. A row with one column only locks a counter,
-    /// or sends a notification. Rows of the server's own tables are counted.
+    /// Reads rows. An entry has 12 columns, a mark 5, a number 2. A row with one column only locks a
+    /// row, or sends a notification; one with four tells the origin. Rows with one column, and those
+    /// of the server's own tables, are counted.
     pub(crate) fn read<R: sqlx::Row>(rows: &[R]) -> sqlx::Result<Self>
     where
         for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
@@ -86,11 +95,26 @@ impl Rows {
         let mut read = Self::default();
         for row in rows {
             match row.len() {
-                0 | 1 => {}
+                0 => {}
+                1 => read.locked += 1,
                 2 => {
                     let attempt: Vec<u8> = row.try_get(0)?;
                     let attempt = Uuid::from_slice(&attempt).unwrap_or_default();
                     read.numbers.push((attempt, unsigned(row.try_get(1)?)));
+                }
+                ORIGIN => {
+                    let mut origin = [0; ORIGIN];
+                    for (at, number) in origin.iter_mut().enumerate() {
+                        *number = unsigned(row.try_get(at)?);
+                    }
+                    read.origin = Some(origin);
+                }
+                5 => {
+                    let host: Vec<u8> = row.try_get(2)?;
+                    let token = FencingToken::new(unsigned(row.try_get(1)?));
+                    let (done, ends) = (time(row.try_get(3)?), time(row.try_get(4)?));
+                    let mark = Mark::new(String::from_utf8_lossy(&host), token, done, ends);
+                    read.marks.push((row.try_get(0)?, mark));
                 }
                 columns if columns > ENTRY => read.foreign += 1,
                 _ => {

@@ -47,6 +47,13 @@ CREATE TABLE IF NOT EXISTS distlock_v1_entries (
   granted {integer},
   PRIMARY KEY (name, token)
 ){end};
+CREATE TABLE IF NOT EXISTS distlock_v1_marks (
+  name {bytes} NOT NULL PRIMARY KEY,
+  token {integer} NOT NULL,
+  host {text} NOT NULL,
+  done {integer} NOT NULL,
+  ends {integer} NOT NULL
+){end};
 "
     );
     if dialect == Dialect::Sqlite {
@@ -104,6 +111,13 @@ CREATE TABLE IF NOT EXISTS distlock_v1_entries (
   version BIGINT NOT NULL,
   granted BIGINT,
   PRIMARY KEY (name, token)
+);
+CREATE TABLE IF NOT EXISTS distlock_v1_marks (
+  name BYTEA NOT NULL PRIMARY KEY,
+  token BIGINT NOT NULL,
+  host BYTEA NOT NULL,
+  done BIGINT NOT NULL,
+  ends BIGINT NOT NULL
 );
 ";
         assert_eq!(schema(Dialect::Postgres), format!("{TABLES}{}", fill(Dialect::Postgres)));

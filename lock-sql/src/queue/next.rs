@@ -1,14 +1,14 @@
-//! Which waiter is next: looks at the queues of waiting attempts, with one query for all that are
-//! due.
+//! Which waiter is next: looks at the queues of waiting attempts, with one query for up to 500 that
+//! are due.
 //!
-//! SQL reads a queue in its order (`ORDER BY name, token`, in `wire/script/read.rs`), and
-//! [`lock_core::queue`] decides. Where clients are pushed, `wire/script/wake.rs` says which of them
-//! look.
+//! SQL reads a queue in its order (`ORDER BY name, token`, in `wire/script/read.rs`), up to this
+//! client's first waiters, and [`lock_core::queue`] decides. Where clients are pushed,
+//! `wire/script/wake.rs` says which of them look.
 
 use std::{collections::HashMap, time::Duration};
 
 use lock_core::{
-    Clock, Instant,
+    Clock, Instant, Kind,
     deadline::jitter,
     keep::{backoff::Backoff, poison::lock},
     queue::admitted,
@@ -28,14 +28,14 @@ pub(crate) const PAUSES: Backoff = Backoff::new(Duration::from_millis(50), Durat
 const LONGEST_SPARE: Duration = Duration::from_secs(1);
 
 impl Session {
-    /// Looks at the queues that are due.
+    /// Looks at queues that are due: see [`start_looks`](crate::session::book::Book::start_looks).
     pub(crate) async fn look(&self) {
         let mut queues = self.book().start_looks(Clock::Boot.now());
         let seen = self.spare(&mut queues).await;
         if queues.is_empty() {
             return;
         }
-        let names: Vec<_> = queues.iter().map(|queue| queue.name.clone()).collect();
+        let names: Vec<_> = queues.iter().map(|queue| (&queue.name, queue.last)).collect();
         let bury = queues.iter().any(|queue| queue.look.why == Why::Expiry);
         let look = self.script().look(&names, bury);
         match self.database.run(Rank::HandOver, &look, LIMIT).await {
@@ -44,7 +44,7 @@ impl Session {
                 queues.iter().for_each(|queue| self.looked(queue, &rows, seen));
                 if bury {
                     // Other clients may have waited for the expired entries, too.
-                    names.iter().for_each(|name| self.tell_neighbours(name));
+                    names.iter().for_each(|(name, _)| self.tell_neighbours(name));
                 }
             }
             Err(failure) => self.look_failed(&queues, &failure),
@@ -73,29 +73,38 @@ impl Session {
     }
 
     fn looked(&self, looked: &Looked, rows: &[Row], seen: Option<(u64, Instant)>) {
-        let Looked { name, waiting, .. } = looked;
-        let of_name = |row: &&Row| row.name == name.as_str().as_bytes();
-        let queue: Vec<Row> = rows.iter().filter(of_name).cloned().collect();
+        let Looked { name, look, first, .. } = looked;
+        // They are sorted by name, byte by byte.
+        let rows = &rows[rows.partition_point(|row| *row.name < *name.as_str().as_bytes())..];
+        let queue = &rows[..rows.partition_point(|row| *row.name == *name.as_str().as_bytes())];
         let places: HashMap<_, _> =
             queue.iter().enumerate().map(|(at, row)| (row.attempt, at)).collect();
         let holders = admitted(queue.iter().map(|row| row.kind));
-        for attempt in waiting {
+        let mut waits = None;
+        for attempt in first {
             match places.get(&attempt.id) {
                 Some(at) if queue[*at].left.is_zero() => attempt.gone(),
                 Some(at) if *at < holders => attempt.admitted(),
-                Some(_) => {}
+                Some(at) => waits = waits.or(Some(*at)),
                 None => attempt.gone(),
             }
         }
-        let waits = |row: &&Row| waiting.iter().any(|attempt| attempt.id == row.attempt);
-        if let Some(first) = queue[holders.min(queue.len())..].iter().find(waits) {
-            let at = places[&first.attempt];
-            let (place, left) = (at - holders + 1, blocked_for(&queue, at));
-            let mut book = self.book();
-            let head = book.head(name, &queue[..holders]);
-            let look = next_look(self.dialect(), place, left, head);
-            book.look_again(name, Look { seen, ..look });
-        }
+        let excludes = first.iter().any(|it| it.kind == Kind::Exclusive && !it.is_over());
+        let mut book = self.book();
+        let look = match waits {
+            Some(at) => {
+                let head = book.head(name, &queue[..holders]);
+                next_look(self.paced_as(), at - holders + 1, blocked_for(queue, at), head)
+            }
+            // Others of this client may wait behind it. They are rung when it leaves, and nobody
+            // rings when it expires.
+            None if excludes => next_look(self.paced_as(), 1, blocked_for(queue, holders), None),
+            None => {
+                let most = look.most.saturating_mul(2);
+                Look { at: Clock::Boot.now(), why: Why::Pace, most, ..*look }
+            }
+        };
+        book.look_again(name, Look { seen: waits.and(seen), ..look });
     }
 
     fn look_failed(&self, queues: &[Looked], failure: &Failure) {
@@ -106,6 +115,7 @@ impl Session {
         }
         let pause = lock(&self.look_pauses).take();
         let (at, mut book) = (Clock::Boot.now() + jitter(pause), self.book());
+        book.paused = at;
         for Looked { name, look, .. } in queues {
             book.look_again(name, Look { at, ..*look });
         }

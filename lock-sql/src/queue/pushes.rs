@@ -37,12 +37,12 @@ pub(crate) fn run(session: &Arc<Session>, pushes: &Pushes) -> impl Future<Output
     async move {
         let (mut pause, mut first) = (BACKOFF, true);
         loop {
-            let listener = postgres::listen(id, &hosts, LIMIT, first).await;
+            let listener = Box::pin(postgres::listen(id, &hosts, LIMIT, first)).await;
             first = false;
             match listener {
                 Ok(listener) => {
                     pause = BACKOFF;
-                    listen(&session, listener, &broken).await;
+                    Box::pin(listen(&session, listener, &broken)).await;
                 }
                 Err(_) => pause.wait().await,
             }

@@ -8,6 +8,8 @@ use crate::layout::{dialect::Dialect, row::Row};
 
 /// Looks that are due at about the same time are made together.
 pub(crate) const TOGETHER: Duration = Duration::from_millis(2);
+/// Most queues that are looked at together, and most attempts of each at first.
+pub(crate) const MOST: usize = 500;
 /// How long after the expiry of the attempt ahead the head looks. The others look later: the head
 /// goes first.
 const HEAD_SLACK: Duration = Duration::from_millis(2);
@@ -35,6 +37,8 @@ pub(crate) struct Look {
     pub(crate) head: Option<Head>,
     /// When the first attempt ahead expires, unless it is renewed.
     pub(crate) expiry: Instant,
+    /// Most attempts to look at: twice as many after each look that lets in all of them.
+    pub(crate) most: usize,
     /// The version of the whole database at the last look, and when that was.
     pub(crate) seen: Option<(u64, Instant)>,
 }
@@ -81,14 +85,15 @@ pub(crate) fn next_look(
     let now = Clock::Boot.now();
     let slack = if place == 1 { HEAD_SLACK } else { jitter(OTHERS_SLACK) };
     let expiry = now + left + slack;
-    let look = Look { at: now, why: Why::Pace, dialect, place, head, expiry, seen: None };
+    let look =
+        Look { at: now, why: Why::Pace, dialect, place, head, expiry, most: MOST, seen: None };
     look.after(now)
 }
 
 impl Look {
-    /// Makes it due now.
-    pub(crate) fn ring(&mut self) {
-        (self.at, self.why) = (Instant::default(), self.why.max(Why::Rung));
+    /// Returns the same look, due now.
+    pub(crate) fn ring(self) -> Self {
+        Self { at: Instant::default(), why: self.why.max(Why::Rung), ..self }
     }
 
     /// The next look, if this one shows nothing new.

@@ -2,7 +2,7 @@
 
 use std::{
     ops::Deref,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
@@ -29,6 +29,8 @@ pub(crate) struct Attempt {
     pub(crate) leads: bool,
     /// The kind with which it entered.
     pub(crate) kind: Kind,
+    /// Its token as a waiter, if it has waited.
+    queued: OnceLock<u64>,
     /// When the client found it granted, until its row has this time. An attempt that is granted
     /// at once records it in its first request. One that has waited learns of the grant by a look,
     /// which writes nothing. So a renewal records it, and no hand-over waits for that.
@@ -63,6 +65,7 @@ impl Attempt {
             progress: Progress::new(caller.id(), request, period, ()),
             leads: request.value.is_some(),
             kind: request.kind,
+            queued: OnceLock::new(),
             undated: Mutex::default(),
         })
     }
@@ -77,9 +80,15 @@ impl Attempt {
     pub(crate) fn waits(&self, sent: Instant, token: u64) {
         self.change(|stage| {
             if let Stage::Asking(()) = stage {
+                self.queued.get_or_init(|| token);
                 *stage = Stage::Waiting { sent, note: token };
             }
         });
+    }
+
+    /// Its place among the waiting attempts, also after its wait; `None` if it has not waited.
+    pub(crate) fn queued_token(&self) -> Option<u64> {
+        self.queued.get().copied()
     }
 
     /// Its place among the waiting attempts; `None` if it does not wait.

@@ -80,6 +80,11 @@ impl Session {
         self.database.dialect()
     }
 
+    /// See [`Database::paced_as`].
+    pub(crate) fn paced_as(&self) -> Dialect {
+        self.database.paced_as()
+    }
+
     pub(crate) fn reach(&self) -> &Reach {
         &self.database.turns().reach
     }

@@ -64,7 +64,7 @@ fn renewals_per_ttl(dialect: Dialect) -> u32 {
 impl Session {
     /// An attempt whose first request is about to be sent.
     pub(crate) fn attempt(&self, request: &Request, caller: &lock_core::Attempt) -> Arc<Attempt> {
-        Attempt::new(request, request.ttl / renewals_per_ttl(self.dialect()), caller)
+        Attempt::new(request, request.ttl / renewals_per_ttl(self.paced_as()), caller)
     }
 
     /// Renews what is due. Held locks go first, those with short TTLs before the others, also when

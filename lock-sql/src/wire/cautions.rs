@@ -78,7 +78,8 @@ pub(crate) const REPLICA: &str = "the server is a replica of another one and tak
 
 /// The condition that PostgreSQL's tables are empty after a crash of the server.
 pub(crate) const UNLOGGED: &str = "EXISTS (SELECT FROM pg_class WHERE relpersistence <> 'p' AND oid IN \
-    ('distlock_v1_slots'::regclass, 'distlock_v1_entries'::regclass))";
+    ('distlock_v1_slots'::regclass, 'distlock_v1_entries'::regclass, \
+    'distlock_v1_marks'::regclass))";
 
 fn of(dialect: Dialect) -> &'static [Setting] {
     match dialect {

@@ -16,7 +16,7 @@ use crate::{
     error::Refusal,
     wire::{
         failure::Failure,
-        hosts::{Connected, Hosts, Link},
+        hosts::{Connected, Hosts, Link, Plans},
         turns::{GOODBYE, Limit, Rank},
     },
 };
@@ -55,6 +55,8 @@ pub(crate) struct Connections<C: Link> {
 /// A connection in its seat.
 pub(super) struct Made<C> {
     pub(super) connection: C,
+    /// `None` behind a pooler, where each message may meet another session.
+    pub(super) plans: Option<Plans>,
     /// When its login began.
     began: Instant,
     /// Its login: see [`Connected`].
@@ -131,7 +133,9 @@ impl<C: Link> Connections<C> {
             let _alive = Alive(connections.alive.clone());
             let answered = Clock::Boot.now();
             let renewed = false;
-            let made = Made { connection, began, login, answered, seat, moved, renewed, _alive };
+            let plans = (!connections.hosts.is_pooled).then(Plans::new);
+            let made =
+                Made { connection, plans, began, login, answered, seat, moved, renewed, _alive };
             connections.put_back(made);
             connections.sweep_later();
             Ok(())
@@ -151,7 +155,7 @@ impl<C: Link> Connections<C> {
         if Clock::Boot.now().since(known.0) >= a_while {
             known.1 = false;
             if let Ok((Connected { mut connection, .. }, _)) = self.hosts.make(MAKING).await {
-                let asked = timeout(MAKING, connection.fetch(ask.to_owned())).await;
+                let asked = timeout(MAKING, connection.fetch(ask.to_owned(), None)).await;
                 let rows = asked.ok().and_then(Result::ok).and_then(Result::ok);
                 known.1 = rows.is_some_and(|rows| rows.number(0) > Some(0));
                 let _ = timeout(GOODBYE, connection.close()).await;

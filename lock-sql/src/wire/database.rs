@@ -41,6 +41,11 @@ pub(crate) trait Database: Send + Sync {
         None
     }
 
+    /// The database at whose pace its clients look and renew: where no client is pushed, MySQL's.
+    fn paced_as(&self) -> Dialect {
+        self.dialect()
+    }
+
     /// Rings when another server has taken over, where one can.
     fn moved(&self) -> Arc<Notify> {
         Arc::default()

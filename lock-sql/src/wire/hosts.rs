@@ -2,6 +2,8 @@
 //! the host that takes writes.
 
 use std::{
+    borrow::Cow,
+    collections::HashSet,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -26,6 +28,12 @@ const EACH: Duration = Duration::from_secs(1);
 /// How long the other hosts may take to show that they take writes, too, once one does.
 const OTHERS: Duration = Duration::from_millis(300);
 
+/// The statements that a session plans once and has planned, by their hashes.
+pub(crate) type Plans = HashSet<u64>;
+
+/// The rows of all statements of a script. The inner error is about an answer that makes no sense.
+pub(crate) type Fetched = sqlx::Result<sqlx::Result<Rows>>;
+
 /// A connection to a database of one kind.
 pub(crate) trait Link: Connection + Sized + 'static {
     const DIALECT: Dialect;
@@ -33,18 +41,22 @@ pub(crate) trait Link: Connection + Sized + 'static {
     /// Asks how many commits wait for a standby, where no time limit of the server ends that.
     const HUNG_COMMITS: Option<&str> = None;
 
+    /// What goes before and after each script behind a pooler: its settings, and where it is.
+    const POOLED: [&str; 2] = [""; 2];
+
     /// Makes a connection with the settings that scripts need. Returns it, and where the server's
     /// data comes from, if the server tells.
     fn make(
         options: &Self::Options,
     ) -> impl Future<Output = Result<(Self, Option<Origin>), Failure>> + Send;
 
-    /// Sends a script. Returns the rows of all its statements; the inner error is about an answer
-    /// that makes no sense.
+    /// Sends a script. Its statements are planned once for this connection, unless `plans` is
+    /// `None`: for what is sent seldom, and if the next script may meet another session.
     fn fetch(
         &mut self,
         script: String,
-    ) -> impl Future<Output = sqlx::Result<sqlx::Result<Rows>>> + Send;
+        plans: Option<&mut Plans>,
+    ) -> impl Future<Output = Fetched> + Send;
 }
 
 /// One host of a database, and the way to it.
@@ -115,6 +127,8 @@ impl<C: Link> Host<C> {
 pub(crate) struct Hosts<C: Link> {
     hosts: Vec<Arc<Host<C>>>,
     pub(super) timeouts: Timeouts,
+    /// Whether the host is a pooler.
+    pub(super) is_pooled: bool,
     writer: Mutex<Writer>,
     /// Locked while the hosts are asked which of them takes writes.
     choosing: tokio::sync::Mutex<()>,
@@ -153,10 +167,20 @@ impl<C: Link> Hosts<C> {
         Self {
             hosts,
             timeouts,
+            is_pooled: false,
             writer: Mutex::default(),
             choosing: tokio::sync::Mutex::default(),
             moved: Arc::default(),
             told: Mutex::default(),
+        }
+    }
+
+    /// The message of a script: behind a pooler, nothing is left of what others have set.
+    pub(super) fn message<'a>(&self, script: &'a str) -> Cow<'a, str> {
+        let [before, after] = C::POOLED;
+        match self.is_pooled {
+            true => Cow::Owned(format!("{before}{script}{after}")),
+            false => Cow::Borrowed(script),
         }
     }
 
@@ -261,7 +285,7 @@ impl<C: Link> Hosts<C> {
 
     /// Notes which host takes writes. Returns the time of the last move. By its origin, a server
     /// that has taken over is another one also behind the same name.
-    fn found(&self, at: usize, origin: Option<Origin>) -> Option<Instant> {
+    pub(super) fn found(&self, at: usize, origin: Option<Origin>) -> Option<Instant> {
         let mut writer = lock(&self.writer);
         if writer.is_other(origin) || writer.last.is_some_and(|last| last != at) {
             writer.moved = Some(Clock::Boot.now());

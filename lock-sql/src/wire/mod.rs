@@ -7,6 +7,7 @@ pub(crate) mod failure;
 #[cfg(all(feature = "properties", feature = "sqlite"))]
 pub(crate) mod faults;
 pub(crate) mod given_client;
+pub(crate) mod given_transaction;
 pub(crate) mod hosts;
 mod logins;
 pub(crate) mod method;
@@ -24,4 +25,6 @@ pub(crate) mod sqlite;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) mod tls_error;
 pub(crate) mod turns;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod values;
 mod verdict;

@@ -19,8 +19,8 @@ use crate::{
     wire::{
         failure::Failure,
         given_client,
-        hosts::{Hosts, Link},
-        remote::{Remote, hosts, set, texts},
+        hosts::{Fetched, Hosts, Link, Plans},
+        remote::{Remote, address, hosts, set, texts},
         verdict::Origin,
     },
 };
@@ -61,9 +61,8 @@ pub(crate) type MySql = Remote<MySqlConnection>;
 impl MySql {
     /// Sends nothing yet.
     pub(crate) fn new(server: &Server) -> Result<Self, Error> {
-        let database = server.database.as_deref().unwrap_or_default();
-        let hosts = hosts(server, PORT, options)?;
-        Ok(Self::by(Some(format!("{}/{database}", server.hosts.join(","))), hosts))
+        server.check_direct()?;
+        Ok(Self::by(Some(address(server)), hosts(server, PORT, options)?))
     }
 
     /// Uses a pool's options. Sends nothing yet.
@@ -94,7 +93,7 @@ impl Link for MySqlConnection {
 
     async fn make(options: &MySqlConnectOptions) -> Result<(Self, Option<Origin>), Failure> {
         let connect = async {
-            let mut connection = MySqlConnection::connect_with(options).await?;
+            let mut connection = Box::pin(MySqlConnection::connect_with(options)).await?;
             let answers = raw_sql(SETUP).fetch_all(&mut connection).await?;
             let settings = answers.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
             Ok((connection, settings.collect::<sqlx::Result<_>>()?))
@@ -104,7 +103,7 @@ impl Link for MySqlConnection {
         Ok((connection, None))
     }
 
-    async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {
+    async fn fetch(&mut self, script: String, _: Option<&mut Plans>) -> Fetched {
         raw_sql(AssertSqlSafe(script)).fetch_all(self).await.map(|rows| Rows::read(&rows))
     }
 }

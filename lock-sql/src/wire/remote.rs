@@ -70,6 +70,11 @@ impl<C: Link> Database for Remote<C> {
         self.connections.quit().await;
     }
 
+    fn paced_as(&self) -> Dialect {
+        // Polled clients wake each other by their address.
+        if self.address.is_some() { Dialect::MySql } else { C::DIALECT }
+    }
+
     fn known_as(&self) -> Option<&str> {
         self.address.as_deref()
     }
@@ -94,6 +99,11 @@ impl<C: Link> Drop for Remote<C> {
     }
 }
 
+/// The server and the database of clients that poll: those of a process wake each other.
+pub(super) fn address(server: &Server) -> String {
+    format!("{}/{}", server.hosts.join(","), server.database.as_deref().unwrap_or_default())
+}
+
 /// The hosts of a server, each with the options that a function makes for it. The function is called
 /// for each connection, since the password and the certificates may be new ones.
 pub(super) fn hosts<C: Link>(
@@ -112,7 +122,9 @@ pub(super) fn hosts<C: Link>(
         Host::new(shown, way)
     };
     let hosts = server.addresses(default_port)?.into_iter().map(host).collect();
-    Ok(Arc::new(Hosts::several(hosts, server.timeouts)))
+    let mut hosts = Hosts::several(hosts, server.timeouts);
+    hosts.is_pooled = server.pooler.is_some();
+    Ok(Arc::new(hosts))
 }
 
 /// The texts of certificates and of a key: `ca`, `cert` and `key`. Reads the files that there are,

@@ -10,13 +10,14 @@ use tokio::{runtime::Handle, time::timeout};
 
 use crate::{
     error::Refusal,
-    layout::dialect::stamp,
+    layout::{dialect::stamp, row::Rows},
     wire::{
         connections::{Connections, Made},
         database::{Answer, Database},
         failure::Failure,
         hosts::Link,
         turns::{GOODBYE, Limit, Rank, Turn, over},
+        verdict::Origin,
     },
 };
 
@@ -75,13 +76,19 @@ impl<C: Link> Connections<C> {
         mut turn: Turn,
     ) -> Answer {
         let mut is_again = false;
+        let message = self.hosts.message(script);
         loop {
             let mut busy = self.busy(limit, turn).await?;
             let limit = limit.at_most(self.hosts.timeouts.request);
             let sent = Clock::Boot.now();
-            let rows = busy.connection()?.fetch(stamp(script, sent));
+            let Made { connection, plans, .. } = busy.made()?;
+            let rows = connection.fetch(stamp(&message, sent), plans.as_mut());
             let error = match limit.within(rows).await {
                 Ok(Ok(rows)) => {
+                    // The database behind a pooler may be another one for each message.
+                    if let Ok(Rows { origin: Some(origin), .. }) = &rows {
+                        self.hosts.found(0, Some(Origin::of(*origin)));
+                    }
                     busy.put_back();
                     return rows.map(|rows| (sent, rows)).map_err(Failure::Refused);
                 }
@@ -102,7 +109,7 @@ impl<C: Link> Connections<C> {
                 return Err(Failure::Refused(error));
             }
             // A script that ended half-way has left its transaction open, if it had one.
-            let rollback = busy.connection()?.fetch("ROLLBACK".to_owned());
+            let rollback = busy.made()?.connection.fetch("ROLLBACK".to_owned(), None);
             match limit.within(rollback).await {
                 Ok(Ok(_) | Err(sqlx::Error::Database(_))) => {
                     // Of a schema that it may not use, PostgreSQL does not even find the tables.
@@ -137,8 +144,8 @@ impl<C: Link> Connections<C> {
 
 impl<C: Link> Busy<C> {
     /// The connection is there until it is put back or discarded.
-    fn connection(&mut self) -> Result<&mut C, Failure> {
-        self.made.as_mut().map(|(made, _)| &mut made.connection).ok_or(Failure::Closed)
+    fn made(&mut self) -> Result<&mut Made<C>, Failure> {
+        self.made.as_mut().map(|(made, _)| made).ok_or(Failure::Closed)
     }
 
     /// Gives the connection back, which has answered. Returns the turn.

@@ -11,6 +11,17 @@ pub(crate) struct Origin {
     pub(crate) system: u64,
     /// Rises with each server that takes over.
     pub(crate) timeline: u32,
+    /// The numbers of the database and of the entries' table, as read in each message behind a
+    /// pooler.
+    pub(crate) tables: [u64; 2],
+}
+
+impl Origin {
+    /// The origin that an answer tells behind a pooler.
+    pub(super) fn of([system, timeline, database, table]: [u64; 4]) -> Self {
+        let timeline = u32::try_from(timeline).unwrap_or_default();
+        Self { system, timeline, tables: [database, table] }
+    }
 }
 
 /// Checks that exactly one host takes writes, and that it is no former primary. `known` is the
@@ -82,9 +93,9 @@ fn at(dialect: Dialect, host: &str, failure: Failure) -> Failure {
 mod tests {
     use super::*;
 
-    const FIRST: Option<Origin> = Some(Origin { system: 7, timeline: 1 });
-    const NEXT: Option<Origin> = Some(Origin { system: 7, timeline: 2 });
-    const OTHER: Option<Origin> = Some(Origin { system: 8, timeline: 2 });
+    const FIRST: Option<Origin> = Some(Origin { system: 7, timeline: 1, tables: [0; 2] });
+    const NEXT: Option<Origin> = Some(Origin { system: 7, timeline: 2, tables: [0; 2] });
+    const OTHER: Option<Origin> = Some(Origin { system: 8, timeline: 2, tables: [0; 2] });
 
     fn verdict(known: Option<Origin>, takers: &[(&str, Option<Origin>)]) -> Result<(), Failure> {
         judge(Dialect::Postgres, known, takers, vec![("c".to_owned(), Failure::down("asleep"))])

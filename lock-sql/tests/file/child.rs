@@ -2,7 +2,7 @@
 
 use std::{
     env,
-    io::{BufRead, BufReader, Write},
+    io::BufReader,
     path::Path,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     time::Duration,
@@ -10,7 +10,10 @@ use std::{
 
 use lock_core::Error;
 
-use crate::file::{connect, locks};
+use crate::{
+    file::{connect, locks},
+    support::said::{self, say, until_told},
+};
 
 const PART: &str = "LOCK_SQL_TEST_PART";
 const ARGUMENT: &str = "LOCK_SQL_TEST_ARGUMENT";
@@ -48,22 +51,14 @@ fn play_by(mut command: Command, part: &str, argument: &str) -> Other {
 }
 
 impl Other {
-    /// Returns the next word of the process: the text after `said `.
+    /// Returns the next word of the process.
     pub fn says(&mut self) -> String {
-        let mut line = String::new();
-        loop {
-            line.clear();
-            assert!(self.lines.read_line(&mut line).unwrap() > 0, "the process said no more");
-            // The test runner may have begun the line.
-            if let Some((_, said)) = line.trim_end().split_once("said ") {
-                return said.to_owned();
-            }
-        }
+        said::says(&mut self.lines)
     }
 
     /// Lets the process go on.
     pub fn go(&mut self) {
-        writeln!(self.orders.as_mut().unwrap(), "go").unwrap();
+        said::go(self.orders.as_mut().unwrap());
     }
 
     pub fn kill(mut self) {
@@ -102,16 +97,6 @@ async fn play() {
         },
         other => panic!("no part {other}"),
     }
-}
-
-fn say(what: impl std::fmt::Display) {
-    println!("said {what}");
-    std::io::stdout().flush().unwrap();
-}
-
-/// Returns whether there was an order: at the end there is none.
-fn until_told() -> bool {
-    std::io::stdin().read_line(&mut String::new()).unwrap() > 0
 }
 
 /// Adds to a number in a file that only the lock protects.

@@ -3,6 +3,7 @@
 mod boot;
 mod burst;
 mod child;
+mod commits;
 mod counters;
 mod expired;
 #[cfg(feature = "properties")]

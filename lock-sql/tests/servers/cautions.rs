@@ -22,9 +22,13 @@ async fn unsafe_settings_of_postgres_are_told() {
         assert!(told.contains(setting), "{told}");
     }
     assert!(!strict);
-    server.sql("ALTER TABLE distlock_v1_entries SET UNLOGGED").await.unwrap();
-    let (told, _) = cautions(&server.url()).await;
-    assert!(told.contains("UNLOGGED"), "{told}");
+    for table in ["entries", "marks"] {
+        let alter = format!("ALTER TABLE distlock_v1_{table} SET");
+        server.sql(&format!("{alter} UNLOGGED")).await.unwrap();
+        let (told, _) = cautions(&server.url()).await;
+        assert!(told.contains("UNLOGGED"), "{table}: {told}");
+        server.sql(&format!("{alter} LOGGED")).await.unwrap();
+    }
     let (told, _) = cautions(&(server.url() + "?failover=managed")).await;
     assert!(told.contains("synchronous_standby_names"), "{told}");
 

@@ -18,7 +18,7 @@ pub async fn settled(server: &Database, locks: &Locks) {
     let guard = lock.acquire().await.unwrap();
     if let Database::Postgres(_) = server {
         let asked = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'distlock' \
-                     AND state = 'idle' AND query ~ '^SELECT .* WHERE attempt IN'";
+                     AND state = 'idle' AND query ~ 'EXECUTE distlock_' AND query !~ 'INSERT'";
         eventually("it has asked", async || server.sql(asked).await.trim() != "0").await;
     }
     guard.release().await.unwrap();
@@ -77,4 +77,32 @@ async fn a_free_set_is_one_transaction(dialect: Dialect) {
     assert!(set.try_acquire().await.unwrap().is_none());
     held.release().await.unwrap();
     assert_eq!(server.entries().await, 0);
+}
+
+/// Each client looks for its first waiter, up to this one: whatever waits behind it costs nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_look_reads_no_entry_behind_the_first_waiter() {
+    const WAITERS: u64 = 300;
+    let server = Database::start(Dialect::MySql).await;
+    let (one, two) = (locks(&server.url()).await, locks(&server.url()).await);
+    // So long that no renewal falls into the count.
+    let lock = |locks: &Locks| locks.lock("a").unwrap().ttl(Duration::from_secs(1200));
+    let held = lock(&one).acquire().await.unwrap();
+    let waiters: Vec<_> = (0..WAITERS).map(|_| tokio::spawn(lock(&two).acquire())).collect();
+    eventually("all wait", async || server.entries().await == WAITERS + 1).await;
+    let counted = async |what: &str| {
+        let shown = server.sql(&format!("SHOW GLOBAL STATUS LIKE '{what}'")).await;
+        shown.split_whitespace().last().and_then(|count| count.parse::<u64>().ok()).unwrap()
+    };
+    let before = (counted("Com_select").await, counted("Handler_read_next").await);
+    eventually("it looks", async || counted("Com_select").await >= before.0 + 40).await;
+    let rows = counted("Handler_read_next").await - before.1;
+    let looks = counted("Com_select").await - before.0;
+    println!("{rows} rows in {looks} looks");
+    assert!(rows <= looks * 10, "{rows} rows in {looks} looks");
+    two.close().await.unwrap();
+    for waiter in waiters {
+        assert!(waiter.await.unwrap().is_err());
+    }
+    held.release().await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! PostgreSQL and MariaDB: rights, lost replies, pushes, closing, TLS, and what a lock costs.
+//! PostgreSQL and MariaDB: rights, lost replies, pushes, closing, TLS, poolers, what a lock costs.
 
 mod alone;
 #[path = "../../../tests/shared/beat.rs"]
@@ -10,6 +10,7 @@ mod burst;
 mod cautions;
 mod certificates;
 mod closing;
+mod commits;
 mod connections;
 mod costs;
 mod counters;
@@ -20,9 +21,12 @@ mod floor;
 mod grants;
 mod hosts;
 mod isolation;
+mod late;
 mod limits;
 mod logins;
 mod own_client;
+mod pooler;
+mod prepared;
 mod pushes;
 mod read_only;
 mod refusals;

@@ -230,6 +230,25 @@ async fn expired_entries_in_front_delay_no_waiter() {
     drop(lost);
 }
 
+/// Nobody rings when a lock expires, whichever client's it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_detached_lock_is_followed_by_the_client_that_left_it() {
+    let server = Database::start(Dialect::Postgres).await;
+    let (here, there) = (locks(&server.url()).await, locks(&server.url()).await);
+    let guard = there.lock("a").unwrap().acquire().await.unwrap();
+    let short = here.lock("a").unwrap().ttl(Duration::from_millis(1500));
+    let second = tokio::spawn(short.acquire());
+    eventually("the second", async || server.entries().await == 2).await;
+    let third = tokio::spawn(here.lock("a").unwrap().acquire());
+    eventually("the third", async || server.entries().await == 3).await;
+    // One push comes, by which the second learns that it has the lock.
+    guard.release().await.unwrap();
+    let second = second.await.unwrap().unwrap();
+    let _ticket = second.detach().await.unwrap();
+    let third = bounded("the expiry is followed", SOON, third).await;
+    third.unwrap().unwrap().release().await.unwrap();
+}
+
 /// A client listens some time after it has connected, and may hold a lock by then.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_revoked_lock_is_lost_though_its_client_did_not_listen_yet() {

@@ -14,7 +14,7 @@ on_both!(
 
 /// A user without any right but to log in, and the statements that allow it to lock.
 pub fn user(dialect: Dialect) -> (&'static str, String) {
-    let tables = ["slots", "entries"].map(|table| format!("distlock_v1_{table}"));
+    let tables = ["slots", "entries", "marks"].map(|table| format!("distlock_v1_{table}"));
     let grant = |to: &str| {
         let grants = tables
             .iter()

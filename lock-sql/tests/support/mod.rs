@@ -6,6 +6,9 @@ pub mod contend;
 pub mod counters;
 pub mod floor;
 pub mod grants;
+#[cfg(all(feature = "mysql", feature = "postgres"))]
+pub mod program;
+pub mod said;
 pub mod sizes;
 mod turn;
 pub mod vain;

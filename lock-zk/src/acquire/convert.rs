@@ -53,8 +53,8 @@ impl Acquire {
         if !self.is_alone(&ahead, old) {
             return Ok(false);
         }
-        let (node, children) = self.enter().await?;
-        if !ahead.see(children, node.name(), node.sequence) || !self.is_alone(&ahead, old) {
+        let (_, is_there) = self.enter(&mut ahead).await?;
+        if !is_there || !self.is_alone(&ahead, old) {
             return Ok(false);
         }
         // From here on the end of the old node is no loss, unless it was lost before.

@@ -1,36 +1,86 @@
 //! The way into the queue: from the request for a node to the node.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use futures_util::{
     FutureExt,
-    future::{Either, join_all, try_join_all},
+    future::{OptionFuture, join_all, try_join_all},
 };
-use lock_core::{Effect, Result, keep::errors::rejected};
-use zookeeper_client::{
-    CreateMode, CreateOptions, Error as ZkError, MultiWriteError, MultiWriteResult, MultiWriter,
-    Stat,
-};
+use lock_core::{Effect, Kind, Result, Wait, keep::errors::rejected};
+use zookeeper_client::{CreateMode, Error as ZkError, MultiWriteError, MultiWriteResult, Stat};
 
 use crate::{
     acquire::Acquire,
     error::{self, Meaning, STORE, vanished},
     layout::child,
-    session::attempt::Node,
+    queue::view::Ahead,
+    session::attempt::{Attempt, Node},
     wire::requests::{Answer, Lane},
 };
 
 /// The answers to one flight: the paths and stats of the nodes, or why there are none; and the
 /// directories' children.
-type Flight = (Result<Vec<(String, Stat)>, MultiWriteError>, Vec<Answer<Vec<String>>>);
+pub(crate) type Flight = (Result<Vec<(String, Stat)>, MultiWriteError>, Vec<Answer<Vec<String>>>);
 
 impl Acquire {
-    /// Creates the node and lists the queue in one flight. The server keeps the order of a
-    /// session's requests, so the list shows all entries before the node.
-    pub(crate) async fn enter(&self) -> Result<(&Node, Vec<String>)> {
-        // Boxed, since it is over soon, but this future stays as long as the attempt waits.
-        let entered = Box::pin(enter_all(&[self], self.lane())).await?;
-        entered.into_iter().next().ok_or_else(vanished)
+    /// Creates the node and lists the queue in one flight, for `ahead`. The server keeps the order
+    /// of a session's requests, so the list shows all entries before the node. Returns also whether
+    /// it shows the node.
+    ///
+    /// Behind an exclusive attempt of this session there is no list, unless other entries may be
+    /// between the two: then it follows.
+    pub(crate) async fn enter(&self, ahead: &mut Ahead) -> Result<(&Node, bool)> {
+        let (session, (stem, note)) = (&self.session, self.wanted());
+        let options = CreateMode::EphemeralSequential.with_acls(session.config.access.acls());
+        let exchange = session.begin_in(self.lane()).await?;
+        // Not before it has its slot: a caller that leaves until then has nothing to clean up.
+        self.attempt.ask();
+        let (created, last) = (exchange.create(&stem, &note, &options), self.last());
+        let list = last.is_none().then(|| exchange.list(&self.directory));
+        let (created, listed) = tokio::join!(created, OptionFuture::from(list));
+        let (node, children) = match created {
+            Ok((stat, sequence)) => {
+                let node = self.node_of(format!("{stem}{sequence}"), &stat)?;
+                let node = node.ok_or_else(vanished)?;
+                // By now it may be another one, whose creation was answered just before.
+                let others = last.map(|last| [Some(last), self.last()]);
+                let is_right_before = |other: &Arc<Attempt>| other.is_right_before(&node);
+                let before = others.into_iter().flatten().flatten().find(is_right_before);
+                let node = self.created(node);
+                if let Some(before) = before {
+                    see_only(ahead, &before);
+                    return Ok((node, true));
+                }
+                // In the same slot, so that it does not wait behind all that came since.
+                let listed = match listed {
+                    Some(listed) => listed,
+                    None => exchange.list(&self.directory).await,
+                };
+                drop(exchange);
+                self.with_list(node, listed).await?
+            }
+            Err(source) => {
+                drop(exchange);
+                // Without a list the directory counts as missing, if its absence made the creation
+                // fail.
+                let listed = listed.unwrap_or(Err(ZkError::NoNode));
+                let failed = Err(MultiWriteError::OperationFailed { index: 0, source });
+                let flight = (failed, vec![listed]);
+                // Boxed, since it is rare, and this future would have room for it.
+                let entered = Box::pin(enter_all(&[self], self.lane(), Some(flight))).await?;
+                entered.into_iter().next().ok_or_else(vanished)?
+            }
+        };
+        Ok((node, ahead.see(children, node.name(), node.sequence)))
+    }
+
+    /// Returns the attempt of this session that is probably right before this one, if it may be the
+    /// only one to know. Behind the first entry of a directory none is known to be right behind.
+    fn last(&self) -> Option<Arc<Attempt>> {
+        let request = &self.attempt.request;
+        let may = request.kind == Kind::Exclusive && request.wait != Wait::Try;
+        let last = may.then(|| self.session.last(&request.name)).flatten();
+        last.filter(|last| last.node().is_some_and(|node| node.sequence > 0))
     }
 
     /// Finds the node that an unanswered creation may have left. Should there be two, the later one
@@ -61,18 +111,19 @@ impl Acquire {
 
     /// Refuses a node whose number is one of the last, and tells early that they come to an end.
     fn check_sequence(&self, sequence: i32) -> Result<()> {
-        let directory = format!("{}{}", self.session.config.chroot, self.directory);
+        let directory = || format!("{}{}", self.session.config.chroot, self.directory);
         if child::is_used_up(sequence) {
             let why = format!(
-                "{directory} has had 2^31 entries, nearly, and the server counts no further: leave \
+                "{} has had 2^31 entries, nearly, and the server counts no further: leave \
                  the name alone until the server has deleted the empty directory, which takes a \
-                 minute or two, or delete it"
+                 minute or two, or delete it",
+                directory()
             );
             return Err(rejected(STORE, "acquire", Effect::None, why));
         }
         if let Some(left) = child::left_to_tell(sequence) {
             tracing::warn!(
-                target: "distlock", directory, left,
+                target: "distlock", directory = directory(), left,
                 "after so many more entries this directory must be deleted: leave the name alone \
                  until the server does it, or do it yourself"
             );
@@ -87,14 +138,20 @@ impl Acquire {
         (format!("{}/{stem}", self.directory), note)
     }
 
-    /// Records the node, and lists the queue if the list of the same flight does not show the node.
-    async fn entered(
-        &self,
-        node: Node,
-        listed: Result<Vec<String>, ZkError>,
-    ) -> Result<(&Node, Vec<String>)> {
+    /// Records the node.
+    fn created(&self, node: Node) -> &Node {
         let node = self.attempt.created(node);
-        self.session.unwatched.add(&self.attempt);
+        self.session.entered(&self.attempt);
+        node
+    }
+
+    /// Returns the node with the list of the same flight, or with a new one if that does not show
+    /// the node.
+    async fn with_list<'n>(
+        &self,
+        node: &'n Node,
+        listed: Answer<Vec<String>>,
+    ) -> Result<(&'n Node, Vec<String>)> {
         match listed {
             Ok(children) if children.iter().any(|c| c == node.name()) => Ok((node, children)),
             _ => Ok((node, self.session.list(&self.directory, self.lane()).await?)),
@@ -102,16 +159,20 @@ impl Acquire {
     }
 }
 
-/// Same as [`Acquire::enter`], with the nodes of all attempts of a session or none. Makes also the
-/// directories that are missing: containers, which the server deletes when they have become empty.
+/// Creates the nodes of all attempts of a session with one transaction, or none, and lists their
+/// directories. Makes also the directories that are missing: containers, which the server deletes
+/// when they have become empty. A first flight may have failed already.
 pub(crate) async fn enter_all<'a>(
     all: &[&'a Acquire],
     lane: Lane,
+    mut first: Option<Flight>,
 ) -> Result<Vec<(&'a Node, Vec<String>)>> {
-    let Some(Acquire { session, .. }) = all.first() else { return Ok(Vec::new()) };
-    let mut missing = Missing::default();
+    let (session, mut missing) = (&all[0].session, Missing::default());
     loop {
-        let (created, lists) = create_all(all, lane, &missing).await?;
+        let (created, lists) = match first.take() {
+            Some(flight) => flight,
+            None => create_all(all, lane, &missing).await?,
+        };
         let not_found = all.iter().zip(&lists);
         let not_found = not_found.filter(|(_, list)| matches!(list, Err(ZkError::NoNode)));
         let not_found = not_found.map(|(acquire, _)| acquire.directory.as_str());
@@ -129,49 +190,49 @@ pub(crate) async fn enter_all<'a>(
                 nodes
             }
         };
-        let entered = all.iter().zip(nodes).zip(lists);
-        let entered = entered.map(|((acquire, node), list)| acquire.entered(node, list));
+        let entered = all.iter().zip(nodes).zip(lists).map(|((acquire, node), list)| {
+            let node = acquire.created(node);
+            acquire.with_list(node, list)
+        });
         return try_join_all(entered).await;
     }
 }
 
-/// Creates all nodes with one request, and lists their directories in the same flight. One node
-/// whose directory is there needs no transaction, whose answer has no stat before ZooKeeper 3.9.
+/// Takes in the attempt that is right before the own one, and how it has ended, if it has: once it
+/// is forgotten, the server would be asked for it.
+fn see_only(ahead: &mut Ahead, before: &Attempt) {
+    let Some(node) = before.node() else { return };
+    ahead.see_only(node.name());
+    if let Some(news) = before.news(None).now_or_never() {
+        ahead.learn(node.name(), news);
+    }
+}
+
+/// Creates the directories and all nodes, and lists the nodes' directories in the same flight.
 async fn create_all(all: &[&Acquire], lane: Lane, missing: &Missing) -> Result<Flight> {
     let session = &all[0].session;
     let acls = session.config.access.acls();
     let exchange = &session.begin_in(lane).await?;
-    // Not before it has its slot: a caller that leaves until then has nothing to clean up.
     all.iter().for_each(|acquire| acquire.attempt.ask());
-    let wanted: Vec<_> = all.iter().map(|acquire| acquire.wanted()).collect();
+    let mut multi = exchange.transaction();
+    let container = CreateMode::Container.with_acls(acls);
+    let mut directories = missing.0.iter();
+    let mut added = directories.try_for_each(|path| multi.add_create(path, b"", &container));
     let options = CreateMode::EphemeralSequential.with_acls(acls);
-    let create = match wanted.as_slice() {
-        [(stem, note)] if missing.len() == 0 => {
-            let created = exchange.create(stem, note, &options);
-            Either::Left(created.map(move |created| match created {
-                Ok((stat, sequence)) => Ok(vec![(format!("{stem}{sequence}"), stat)]),
-                Err(source) => Err(MultiWriteError::OperationFailed { index: 0, source }),
-            }))
-        }
-        wanted => {
-            let mut multi = exchange.transaction();
-            let mut added = missing.add_to(&mut multi, &CreateMode::Container.with_acls(acls));
-            for (stem, note) in wanted {
-                added = added.and_then(|()| multi.add_create(stem, note, &options));
-            }
-            added.map_err(|error| error::write_failed("create", error))?;
-            let node = |result| match result {
-                MultiWriteResult::Create { path, stat } => Some((path, stat)),
-                _ => None,
-            };
-            let nodes = move |results: Vec<_>| {
-                results.into_iter().skip(missing.len()).filter_map(node).collect::<Vec<_>>()
-            };
-            Either::Right(exchange.commit(multi).map(move |created| created.map(nodes)))
-        }
+    for (stem, note) in all.iter().map(|acquire| acquire.wanted()) {
+        added = added.and_then(|()| multi.add_create(&stem, &note, &options));
+    }
+    added.map_err(|error| error::write_failed("create", error))?;
+    let node = |result| match result {
+        MultiWriteResult::Create { path, stat } => Some((path, stat)),
+        _ => None,
     };
+    let nodes = |results: Vec<_>| {
+        results.into_iter().skip(missing.0.len()).filter_map(node).collect::<Vec<_>>()
+    };
+    let created = exchange.commit(multi).map(|created| created.map(nodes));
     let lists = all.iter().map(|acquire| exchange.list(&acquire.directory));
-    Ok(tokio::join!(create, join_all(lists)))
+    Ok(tokio::join!(created, join_all(lists)))
 }
 
 /// Returns the nodes that one transaction has created. The stat of one holds for all. Servers
@@ -210,19 +271,6 @@ async fn find_all(all: &[&Acquire]) -> Result<Option<Vec<Node>>> {
 struct Missing(BTreeSet<String>);
 
 impl Missing {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Adds their creations to an empty transaction.
-    fn add_to(
-        &self,
-        multi: &mut MultiWriter<'_>,
-        options: &CreateOptions<'_>,
-    ) -> Result<(), ZkError> {
-        self.0.iter().try_for_each(|directory| multi.add_create(directory, b"", options))
-    }
-
     /// Learns from the refusal of a transaction that made nodes after these directories, and from
     /// the look of the same flight: it did not find these directories of the nodes. Returns whether
     /// the transaction may succeed now.

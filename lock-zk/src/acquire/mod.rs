@@ -6,7 +6,9 @@
 //! line_up    a try looks first, and is refused where it would have to wait
 //!            enter; wait for what `duty` says, and list again after Look; at Hold: hold
 //!
-//! enter      create the node and list the directory, in one flight
+//! enter      create the node and list the directory, in one flight; behind `last`, the newest
+//!            exclusive attempt of this session, no list if the node is certainly right behind
+//!            that one's, else the list follows
 //!              no directory           enter_all makes it and the node with one transaction
 //!              no answer              find: list behind a sync, which overtakes no earlier create
 //!                the node is there      it is the attempt's
@@ -36,10 +38,12 @@
 
 mod convert;
 mod enter;
+mod mark;
 pub(crate) mod set;
 
 use std::{
     ops::ControlFlow::{Break, Continue},
+    pin::pin,
     sync::Arc,
 };
 
@@ -102,9 +106,10 @@ impl Acquire {
     /// Waits for the lock. If it fails, the attempt leaves nothing in the store.
     pub(crate) async fn run(&self) -> Result<Box<dyn Lease>> {
         self.session.add(&self.attempt);
-        let result = attend(&self.session, &self.caller, self.line_up()).await;
+        // Pinned here: `attend` would keep it twice.
+        let result = attend(&self.session, &self.caller, pin!(self.line_up())).await;
         if result.is_err() {
-            self.leave().await;
+            Box::pin(self.leave()).await;
         }
         result
     }
@@ -138,13 +143,13 @@ impl Acquire {
 
     async fn line_up(&self) -> Result<Box<dyn Lease>> {
         let mut ahead = match self.attempt.request.wait {
-            Wait::Try => self.look().await?,
+            Wait::Try => Box::pin(self.look()).await?,
             _ => Ahead::new(self.attempt.request.kind),
         };
-        let (node, mut children) = self.enter().await?;
-        let mut waited = false;
+        let (node, mut is_there) = self.enter(&mut ahead).await?;
+        let (mut waited, mut told) = (false, false);
         loop {
-            if !ahead.see(children, node.name(), node.sequence) {
+            if !is_there {
                 return Err(vanished());
             }
             match self.attempt.request.wait {
@@ -159,14 +164,18 @@ impl Acquire {
                     self.tell_admission(waited || ahead.is_followed());
                     return Ok(lease);
                 }
-                if !std::mem::replace(&mut waited, true) {
-                    self.caller.queued(&self.attempt.request.name, Some(ahead.names().len()));
+                let place = ahead.place();
+                if !waited || (!told && place.is_some()) {
+                    self.caller.queued(&self.attempt.request.name, place);
+                    told = place.is_some();
                 }
+                waited = true;
                 if let Next::Look = self.wait(&mut ahead, duty).await? {
                     break;
                 }
             }
-            children = self.session.list(&self.directory, self.lane()).await?;
+            let children = self.session.list(&self.directory, self.lane()).await?;
+            is_there = ahead.see(children, node.name(), node.sequence);
         }
     }
 
@@ -203,7 +212,8 @@ impl Acquire {
                 Duty::After(0) if self.attempt.request.kind == Kind::Shared => {
                     let first = ahead.names()[0].clone();
                     let path = format!("{}/{first}", self.directory);
-                    let data = self.session.data(&path, self.lane()).await?.unwrap_or_default();
+                    let read = Box::pin(self.session.data(&path, self.lane())).await?;
+                    let data = read.unwrap_or_default();
                     if Note::became(&data) != Some(Became::Shared) {
                         return Err(self.contended());
                     }
@@ -251,8 +261,8 @@ impl Acquire {
             if let Some(until) = granted() {
                 break until;
             }
-            if self.is_there(node).await? && granted().is_none() {
-                Clock::Boot.sleep(deadline.pace()).await;
+            if Box::pin(self.is_there(node)).await? && granted().is_none() {
+                Box::pin(Clock::Boot.sleep(deadline.pace())).await;
             }
         };
         let term_end = safe_until(Clock::Boot.now(), self.session.ttl());

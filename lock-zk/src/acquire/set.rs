@@ -1,5 +1,7 @@
 //! Several locks in one step.
 
+use std::pin::pin;
+
 use futures_util::future::{join_all, try_join_all};
 use lock_core::{Error, Lease, Result, keep::errors::unsupported};
 
@@ -28,7 +30,7 @@ impl AcquireSet {
         let Self(all) = self;
         let Acquire { session, caller, .. } = &all[0];
         all.iter().for_each(|acquire| session.add(&acquire.attempt));
-        let result = attend(session, caller, self.take()).await;
+        let result = attend(session, caller, pin!(self.take())).await;
         if result.is_err() {
             self.leave().await;
         }
@@ -53,7 +55,7 @@ impl AcquireSet {
         self.check_size()?;
         try_join_all(self.0.iter().map(Acquire::look)).await?;
         let all: Vec<_> = self.0.iter().collect();
-        let entered = enter_all(&all, Lane::Try).await?;
+        let entered = enter_all(&all, Lane::Try, None).await?;
         let (nodes, lists): (Vec<_>, Vec<_>) = entered.into_iter().unzip();
         let checks = self.0.iter().zip(&nodes).zip(lists);
         let checks = checks.map(|((acquire, node), list)| acquire.check_place(node, list));

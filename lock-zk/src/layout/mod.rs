@@ -3,5 +3,6 @@
 pub(crate) mod child;
 pub(crate) mod floor;
 pub(crate) mod listing;
+pub(crate) mod mark;
 pub(crate) mod note;
 pub(crate) mod path;

@@ -14,9 +14,9 @@ pub(crate) fn directory(prefix: &str, layout: Layout, name: &LockName) -> Result
         }
     };
     let directory = below(prefix, &path);
-    // Also no name below it.
-    if path.split('/').next() == Some(FLOOR_RECORD) {
-        return Err(invalid(name, format!("{FLOOR_RECORD} is the token floor's")));
+    // Also no name below them.
+    if let Some(taken @ (FLOOR_RECORD | MARKS)) = path.split('/').next() {
+        return Err(invalid(name, format!("{taken} has the token floor, or marks of work")));
     }
     if directory == "/zookeeper" || directory.starts_with("/zookeeper/") {
         return Err(invalid(name, "/zookeeper belongs to ZooKeeper".to_owned()));
@@ -31,6 +31,19 @@ const FLOOR_RECORD: &str = "%floor";
 /// to this.
 pub(crate) fn floor_record(prefix: &str) -> String {
     below(prefix, FLOOR_RECORD)
+}
+
+/// The name of the directory of the marks.
+const MARKS: &str = "%done";
+
+/// Returns the directory of the marks of work that is done. No name is escaped to this.
+pub(crate) fn marks(prefix: &str) -> String {
+    below(prefix, MARKS)
+}
+
+/// Returns the node of a name's mark, which is named alike in both layouts.
+pub(crate) fn mark(prefix: &str, name: &LockName) -> String {
+    format!("{}/{}", marks(prefix), name.escaped())
 }
 
 /// Only the prefix `/` ends in a slash.
@@ -114,8 +127,9 @@ mod tests {
 
     #[test]
     fn no_lock_is_where_the_token_floor_is() {
-        for prefix in ["/", "/locks"] {
-            let last = floor_record(prefix).rsplit_once('/').unwrap().1.to_owned();
+        let reserved = |prefix| [(prefix, floor_record(prefix)), (prefix, marks(prefix))];
+        for (prefix, path) in ["/", "/locks"].into_iter().flat_map(reserved) {
+            let last = path.rsplit_once('/').unwrap().1.to_owned();
             assert_eq!(LockName::from_escaped(&last), None);
             for below in ["", "/x", "/x/y"] {
                 let name = format!("{last}{below}");
@@ -127,7 +141,7 @@ mod tests {
                 assert!(directory(prefix, Layout::Native, other).is_ok(), "{other}");
             }
             let escaped = directory(prefix, Layout::Escaped, &last).unwrap();
-            assert_ne!(escaped, floor_record(prefix));
+            assert_ne!(escaped, path);
         }
     }
 

@@ -7,9 +7,13 @@ use crate::{
     session::attempt::News,
 };
 
+/// Stands for all entries that may be before the only known one. It counts as exclusive, and nothing
+/// tells of its end: only a list, or a holder behind it that has passed the lock on.
+pub(crate) const UNKNOWN: &str = "";
+
 /// An attempt's view of the entries before it. Entries only ever leave, so an old view may
 /// delay the attempt but never admits it wrongly.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ahead {
     mine: Kind,
     names: Vec<String>,
@@ -38,6 +42,7 @@ pub(crate) enum Duty {
 }
 
 /// The next step of a waiter.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Next {
     /// Judge again by what it knows.
     Judge,
@@ -50,6 +55,13 @@ impl Ahead {
     pub(crate) fn new(mine: Kind) -> Self {
         let (names, kinds) = (Vec::new(), Vec::new());
         Self { mine, names, kinds, followed: false, shared: None, admitted: None }
+    }
+
+    /// Takes in the only known entry, which is exclusive like the own one, and right before it. The
+    /// own one may enter once that one has held the lock and passed it on, since nothing else was
+    /// before it then. If it ends in another way, others may still be before the two.
+    pub(crate) fn see_only(&mut self, before: &str) {
+        self.replace(vec![UNKNOWN.to_owned(), before.to_owned()]);
     }
 
     /// Takes in the entries of the directory. Returns whether the own entry is there.
@@ -93,6 +105,12 @@ impl Ahead {
         &self.names
     }
 
+    /// How many entries are before the own one, if that is known.
+    pub(crate) fn place(&self) -> Option<usize> {
+        let is_known = self.names.first().is_none_or(|first| first != UNKNOWN);
+        is_known.then_some(self.names.len())
+    }
+
     /// Whether an entry stood behind the own one when the directory was seen.
     pub(crate) fn is_followed(&self) -> bool {
         self.followed
@@ -119,6 +137,25 @@ impl Ahead {
             true => Duty::AfterAny,
             false => Duty::AfterAdmission(self.names.len() - 1),
         }
+    }
+
+    /// The next step after this news of an entry, which the view has taken in. Whether the entry is
+    /// of this client, and whether the own node is certainly there.
+    pub(crate) fn next_after(
+        &self,
+        news: News,
+        is_own: bool,
+        is_there: impl FnOnce() -> bool,
+    ) -> Next {
+        let goes_on = match self.duty() {
+            // If this client itself has passed the lock on, nothing suggests that nodes are being
+            // removed. Otherwise the own node may have been removed just before, and the task that
+            // hears of that may not have run yet.
+            Duty::Hold => (is_own && news != News::Gone) || is_there(),
+            // The view may be old; to walk back through it in memory costs nothing.
+            _ => is_own || matches!(news, News::Became(_)),
+        };
+        if goes_on { Next::Judge } else { Next::Look }
     }
 
     /// Takes in the news of an entry. One that has ended is removed, and with it all entries that
@@ -164,6 +201,9 @@ fn excludes(other: Kind, mine: Kind) -> bool {
     judge(&[other], mine) != Verdict::Admitted || other_limit([other], mine).is_some()
 }
 
+#[cfg(test)]
+#[path = "partial_tests.rs"]
+mod partial_tests;
 #[cfg(test)]
 #[path = "view_tests.rs"]
 mod tests;

@@ -155,6 +155,21 @@ fn a_reader_that_left_does_not_hide_a_downgraded_writer() {
 }
 
 #[test]
+fn a_view_of_one_entry_says_hold_if_that_one_passed_alone() {
+    let queue = queue(&[X, X]);
+    for (news, duty) in [(News::Passed, Duty::Hold), (News::Gone, Duty::After(0))] {
+        let mut ahead = Ahead::new(X);
+        ahead.see_only(&queue[0]);
+        assert_eq!((ahead.duty(), ahead.place()), (Duty::After(1), None));
+        assert_eq!(ahead.names()[1].as_str(), &*queue[0]);
+        ahead.learn(&queue[0], news);
+        assert_eq!((ahead.duty(), ahead.names().concat()), (duty, UNKNOWN.to_owned()));
+        assert!(ahead.see(queue[1..].to_vec(), &queue[1], 1));
+        assert_eq!((ahead.duty(), ahead.place()), (Duty::Hold, Some(0)));
+    }
+}
+
+#[test]
 fn a_change_of_an_entry_is_remembered() {
     let queue = queue(&[X, S, S]);
     let mut ahead = last_of(&queue);

@@ -17,7 +17,7 @@ use crate::{
     acquire::Acquire,
     error::vanished,
     layout::note::{Became, Note},
-    queue::view::{Ahead, Duty, Next},
+    queue::view::{Ahead, Duty, Next, UNKNOWN},
     session::attempt::News,
     wire::{
         requests::Exchange,
@@ -36,7 +36,7 @@ impl Acquire {
                 Duty::AfterAdmission(index) => {
                     self.follow(ahead, index, Some(Became::Admitted)).await
                 }
-                Duty::AfterAny => self.follow_all(ahead).await,
+                Duty::AfterAny => Box::pin(self.follow_all(ahead)).await,
             }
         };
         tokio::select! {
@@ -58,6 +58,9 @@ impl Acquire {
         wanted: Option<Became>,
     ) -> Result<Next> {
         let name = ahead.names()[index].clone();
+        if name == UNKNOWN {
+            return Ok(Next::Look);
+        }
         let path = format!("{}/{name}", self.directory);
         let local = self.session.own_attempt(&name);
         if local.is_none() {
@@ -75,16 +78,8 @@ impl Acquire {
         };
         let Some(news) = news else { return Ok(Next::Look) };
         ahead.learn(&name, news);
-        let is_own = local.is_some();
-        let goes_on = match ahead.duty() {
-            // If this client itself has passed the lock on, nothing suggests that nodes are being
-            // removed. Otherwise the own node may have been removed just before, and the task that
-            // hears of that may not have run yet.
-            Duty::Hold => (is_own && news != News::Gone) || self.attempt.is_known_to_be_there(),
-            // The view may be old; to walk back through it in memory costs nothing.
-            _ => is_own || matches!(news, News::Became(_)),
-        };
-        Ok(if goes_on { Next::Judge } else { Next::Look })
+        let is_there = || self.attempt.is_known_to_be_there();
+        Ok(ahead.next_after(news, local.is_some(), is_there))
     }
 
     /// Looks once per TTL: a lost wake-up must not stop a waiter for ever. Returns when there is
@@ -96,7 +91,7 @@ impl Acquire {
             if wanted == Some(Became::Admitted) {
                 return Ok(None);
             }
-            let news = self.read(path, wanted).await?;
+            let news = Box::pin(self.read(path, wanted)).await?;
             if news.is_some() {
                 return Ok(news);
             }
@@ -137,7 +132,7 @@ impl Acquire {
                 EventType::NodeDeleted => return Ok(Some(News::Gone)),
                 EventType::NodeDataChanged if wanted.is_some() => {
                     // Most likely it became `wanted`, and then no other watch is needed.
-                    let news = self.read(path, wanted).await?;
+                    let news = Box::pin(self.read(path, wanted)).await?;
                     if news.is_some() {
                         return Ok(news);
                     }

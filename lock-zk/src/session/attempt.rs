@@ -73,6 +73,20 @@ impl Node {
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit_once('/').map_or(&self.path, |(_, name)| name)
     }
+
+    /// Whether this node was made right after another one of the same directory: no entry was made
+    /// in between.
+    ///
+    /// Their numbers say so, unless the directory was deleted meanwhile and made anew: then the
+    /// numbers began again. To come as far again takes a transaction for each entry, and the tokens,
+    /// which count all transactions, show that there were not so many. A foreign transaction that
+    /// makes many entries of one directory breaks this; distlock makes one entry of each.
+    pub(crate) fn is_right_behind(&self, other: &Self) -> bool {
+        let transactions = self.token.value().checked_sub(other.token.value());
+        let made_before = u64::try_from(other.sequence).ok();
+        other.sequence.checked_add(1) == Some(self.sequence)
+            && transactions.zip(made_before).is_some_and(|(since, made)| since <= made)
+    }
 }
 
 /// The events for which a waiter behind an attempt waits.
@@ -172,6 +186,11 @@ impl Attempt {
     /// The node, once its creation is confirmed.
     pub(crate) fn node(&self) -> Option<&Node> {
         self.node.get()
+    }
+
+    /// Whether this node is known to stand right behind the attempt's.
+    pub(crate) fn is_right_before(&self, node: &Node) -> bool {
+        self.node().is_some_and(|own| node.is_right_behind(own))
     }
 
     /// Records the confirmed node; the first one counts.

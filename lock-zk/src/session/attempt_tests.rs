@@ -67,6 +67,31 @@ async fn a_waiter_learns_that_permits_are_granted() {
 }
 
 #[test]
+fn a_node_is_right_behind_another_if_no_new_directory_can_have_come_so_far() {
+    let node = |sequence, token| {
+        let (path, token) = ("/locks/a/_c_x-lock-".to_owned(), FencingToken::new(token));
+        Node { path, sequence, token }
+    };
+    let other = node(7, 1000);
+    for (own, expected) in [
+        (node(8, 1001), true),
+        (node(8, 1007), true),
+        // Deleted, made anew, and numbered up to 7 again: nine transactions in between.
+        (node(8, 1010), false),
+        (node(8, 1 << 40), false),
+        (node(9, 1002), false),
+        (node(7, 1001), false),
+        // A server that has forgotten what it had confirmed.
+        (node(8, 999), false),
+    ] {
+        assert_eq!(own.is_right_behind(&other), expected, "{own:?}");
+    }
+    // Numbers that no entry of ours has.
+    assert!(!node(i32::MIN, 1001).is_right_behind(&node(i32::MAX, 1000)));
+    assert!(!node(-6, 1001).is_right_behind(&node(-7, 1000)));
+}
+
+#[test]
 fn an_attempt_that_begins_again_does_not_own_its_earlier_node() {
     let (earlier, later) = ("_c_x-lock-0000000001", "_c_x-lock-0000000007");
     let path = format!("/locks/a/{later}");

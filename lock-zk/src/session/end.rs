@@ -67,6 +67,7 @@ impl Session {
                 validity.lose(reason);
             }
         }
+        lock(&self.last).clear();
         lock(&self.client).take();
         self.over.cancel();
     }

@@ -21,7 +21,7 @@ use std::{
 };
 
 use lock_core::{
-    Clock, Instant, Result,
+    Clock, Instant, Kind, LockName, Result,
     deadline::jitter,
     keep::{leftovers::Leftovers, poison::lock},
 };
@@ -56,16 +56,18 @@ pub(crate) struct Session {
     pub(crate) deadline: Arc<Deadline>,
     /// `None` once the session is over for us; the client crate then closes it at the server as
     /// soon as it can.
-    client: Mutex<Option<Client>>,
+    client: Mutex<Option<Arc<Client>>>,
     pub(crate) route: Arc<Route>,
     newest: tokio::sync::Mutex<Newest>,
     lanes: Lanes,
     attempts: Mutex<HashMap<Uuid, Arc<Attempt>>>,
+    /// The exclusive attempt of each name whose node was made last.
+    last: Mutex<HashMap<LockName, Arc<Attempt>>>,
     /// When the connection broke last, as far as is known.
     broken: Mutex<Instant>,
     /// Nodes that are still to be removed.
     pub(crate) left: Arc<Leftovers<Leftover>>,
-    watches: Watches,
+    watches: Arc<Watches>,
     /// The token floor's record, from which all tokens of this session count, and its watch.
     record: OnceLock<(Above, Event)>,
     /// Attempts whose own nodes are not watched yet.
@@ -96,11 +98,12 @@ impl Session {
             deadline: Arc::new(Deadline::new(ttl, tick, sent)),
             lanes: Lanes::new(),
             attempts: Mutex::default(),
+            last: Mutex::default(),
             broken: Mutex::default(),
             left: Arc::new(Leftovers::new(again, again)),
-            watches: Watches::new(client.path()),
+            watches: Arc::new(Watches::new(client.path())),
             record: OnceLock::new(),
-            client: Mutex::new(Some(client)),
+            client: Mutex::new(Some(Arc::new(client))),
             route,
             newest: tokio::sync::Mutex::new(Newest { login, since: None }),
             unwatched: Unwatched::default(),
@@ -133,7 +136,7 @@ impl Session {
         Ok(Exchange { deadline, client, sent, watches, _slot: slot })
     }
 
-    fn client(&self) -> Option<Client> {
+    fn client(&self) -> Option<Arc<Client>> {
         lock(&self.client).clone()
     }
 
@@ -149,9 +152,32 @@ impl Session {
     /// Forgets an attempt whose node is gone.
     pub(crate) fn forget(&self, attempt: Uuid) {
         let mut attempts = lock(&self.attempts);
-        attempts.remove(&attempt);
+        let forgotten = attempts.remove(&attempt);
         if attempts.is_empty() {
             self.deadline.set_used(false);
+        }
+        drop(attempts);
+        let Some(Attempt { request, .. }) = forgotten.as_deref() else { return };
+        let mut last = lock(&self.last);
+        if last.get(&request.name).is_some_and(|last| last.id == attempt) {
+            last.remove(&request.name);
+        }
+    }
+
+    /// Returns the exclusive attempt of a name whose node was made last in this session, as far as
+    /// is known, unless it is forgotten.
+    pub(crate) fn last(&self, name: &LockName) -> Option<Arc<Attempt>> {
+        lock(&self.last).get(name).cloned()
+    }
+
+    /// Takes in an attempt whose node is known by now.
+    pub(crate) fn entered(&self, attempt: &Arc<Attempt>) {
+        self.unwatched.add(attempt);
+        let token = |attempt: &Attempt| attempt.node().map(|node| node.token);
+        let (name, mut last) = (&attempt.request.name, lock(&self.last));
+        let is_last = last.get(name).is_none_or(|last| token(last) < token(attempt));
+        if attempt.request.kind == Kind::Exclusive && is_last {
+            last.insert(name.clone(), attempt.clone());
         }
     }
 

@@ -72,7 +72,8 @@ impl Sessions {
                 wait
             }
         };
-        match wait.outcome().await {
+        // Boxed, since almost every call finds a session.
+        match Box::pin(wait.outcome()).await {
             Some(Ok(session)) if session.ttl() != ttl => Err(other_ttl(ttl, session.ttl())),
             Some(Ok(session)) => Ok(session),
             Some(Err(error)) => Err(again(&error)),
@@ -100,8 +101,10 @@ impl Sessions {
         let (weak, route) = (Arc::downgrade(self), self.route.clone());
         self.runtime.spawn(async move {
             let sent = Clock::Boot.now();
-            let client =
-                Clock::Boot.timeout(ttl, route.connect(ttl)).await.unwrap_or(Err(ZkError::Timeout));
+            let client = Clock::Boot
+                .timeout(ttl, Box::pin(route.connect(ttl)))
+                .await
+                .unwrap_or(Err(ZkError::Timeout));
             let Some(sessions) = weak.upgrade() else { return };
             let opened = match client {
                 Ok((client, login)) => sessions.start(client, login, sent).await,
@@ -146,7 +149,7 @@ impl Sessions {
         let asking = deployment::ask_deployment(weak.clone());
         let left = (sent + session.ttl()).since(Clock::Boot.now());
         let record = Clock::Boot.timeout(left, session.read_record());
-        let asked = async { tokio::join!(asking, record).1 };
+        let asked = Box::pin(async { tokio::join!(asking, record).1 });
         let record = session.over.run_until_cancelled(asked).await;
         let record = record.ok_or_else(|| session.error("connect"))?;
         let changed = record.unwrap_or_else(|| Err(self.silent(session.ttl())))?;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use lock_core::{Clock, Result, deadline::jitter, keep::poison::lock};
+use lock_core::{BoxFuture, Clock, Result, deadline::jitter, keep::poison::lock};
 use uuid::Uuid;
 use zookeeper_client::{Error as ZkError, Stat};
 
@@ -217,21 +217,24 @@ impl Session {
         deleted.is_some_and(|deleted| deleted.is_ok())
     }
 
-    /// Returns after a pause if the request is to be repeated.
+    /// Returns after a pause if the request is to be repeated. Boxed: almost no request needs it,
+    /// and each one would have room for it.
     ///
     /// A request that is sent while the connection is down waits in the client for the next
     /// connection. But a client whose runtime is shutting down answers at once, and a loop without
     /// a pause would keep the runtime from its end.
-    pub(crate) async fn again(&self, op: &'static str, error: ZkError) -> Result<()> {
-        self.hear(&error);
-        match error::meaning(&error) {
-            Meaning::Unanswered | Meaning::NotNow if !self.is_over() => {
-                Clock::Boot.sleep(jitter(pause_after(&error))).await;
-                Ok(())
+    pub(crate) fn again(&self, op: &'static str, error: ZkError) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            self.hear(&error);
+            match error::meaning(&error) {
+                Meaning::Unanswered | Meaning::NotNow if !self.is_over() => {
+                    Clock::Boot.sleep(jitter(pause_after(&error))).await;
+                    Ok(())
+                }
+                Meaning::Denied if self.log_in_anew().await => Ok(()),
+                Meaning::Over | Meaning::Unanswered | Meaning::NotNow => Err(self.error(op)),
+                _ => Err(error::write_failed(op, error)),
             }
-            Meaning::Denied if self.log_in_anew().await => Ok(()),
-            Meaning::Over | Meaning::Unanswered | Meaning::NotNow => Err(self.error(op)),
-            _ => Err(error::write_failed(op, error)),
-        }
+        })
     }
 }

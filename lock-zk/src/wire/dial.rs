@@ -62,7 +62,8 @@ impl Dialer {
         // Certificates are renewed, so their files are read each time.
         let handshake = spawn_blocking(move || Handshake::new(&tls, &name)).await;
         let handshake = handshake.map_err(io::Error::other)?.map_err(io::Error::other)?;
-        Ok(Box::new(handshake.with(stream).await.map_err(explained)?))
+        let encrypted = Box::pin(handshake.with(stream)).await.map_err(explained)?;
+        Ok(Box::new(encrypted))
     }
 }
 

@@ -94,8 +94,9 @@ pub(crate) async fn timing(hosts: &[String], dialer: &Dialer) -> io::Result<Timi
     let mut failure = "no host to connect to".to_owned();
     let mut certificates = !hosts.is_empty();
     for host in hosts {
-        let answer =
-            Clock::Boot.timeout(limit, first_answer(host, dialer)).await.unwrap_or_else(|| {
+        let answer = Box::pin(Clock::Boot.timeout(limit, first_answer(host, dialer)))
+            .await
+            .unwrap_or_else(|| {
                 let silent = format!("no answer in {}", shown(limit));
                 Err(io::Error::new(io::ErrorKind::TimedOut, silent))
             });

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use lock_core::Instant;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use zookeeper_client::{
@@ -65,10 +66,10 @@ impl Lanes {
 /// counts when the future returns it.
 pub(crate) struct Exchange {
     pub(crate) deadline: Arc<Deadline>,
-    pub(crate) client: Client,
+    pub(crate) client: Arc<Client>,
     /// When the requests are sent, at the earliest.
     pub(crate) sent: Instant,
-    pub(crate) watches: Watches,
+    pub(crate) watches: Arc<Watches>,
     /// The slot of an acquire or a look among the requests in flight.
     pub(crate) _slot: Option<OwnedSemaphorePermit>,
 }
@@ -76,18 +77,13 @@ pub(crate) struct Exchange {
 pub(crate) type Answer<T> = Result<T, ZkError>;
 
 impl Exchange {
+    // No async functions: they would keep the reply's future twice.
     fn read<T>(&self, reply: impl Future<Output = Answer<T>>) -> impl Future<Output = Answer<T>> {
-        self.count(reply, false)
+        reply.inspect(move |reply| self.hear(reply.as_ref().err(), false))
     }
 
     fn write<T>(&self, reply: impl Future<Output = Answer<T>>) -> impl Future<Output = Answer<T>> {
-        self.count(reply, true)
-    }
-
-    async fn count<T>(&self, reply: impl Future<Output = Answer<T>>, writes: bool) -> Answer<T> {
-        let reply = reply.await;
-        self.hear(reply.as_ref().err(), writes);
-        reply
+        reply.inspect(move |reply| self.hear(reply.as_ref().err(), true))
     }
 
     fn hear(&self, failure: Option<&ZkError>, writes: bool) {
@@ -227,10 +223,7 @@ impl Exchange {
         let mut multi = self.client.new_multi_writer();
         let added = multi.add_check_version(path, -1);
         let commit = self.commit(multi);
-        async move {
-            added?;
-            Ok(commit.await.map(drop)?)
-        }
+        commit.map(move |done| added.and(done.map(drop).map_err(ZkError::from)))
     }
 
     /// Begins a transaction, which [`commit`](Self::commit) sends.
@@ -243,14 +236,14 @@ impl Exchange {
         &self,
         mut multi: MultiWriter<'_>,
     ) -> impl Future<Output = Result<Vec<MultiWriteResult>, MultiWriteError>> + Send {
-        let reply = multi.commit();
-        async move {
-            let reply = reply.await;
-            // If the leader found one of the writes impossible, a majority knows. But it also
-            // refuses each write if the session is over.
-            self.hear(reply.as_ref().err().map(reason), true);
-            reply
-        }
+        // If the leader found one of the writes impossible, a majority knows. But it also refuses
+        // each write if the session is over.
+        multi.commit().inspect(move |reply| {
+            // The client crate answers one without writes itself.
+            if !reply.as_ref().is_ok_and(Vec::is_empty) {
+                self.hear(reply.as_ref().err().map(reason), true);
+            }
+        })
     }
 }
 

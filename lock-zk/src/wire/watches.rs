@@ -32,7 +32,7 @@ const LEADER_BYTES: usize = 16 * 1024;
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
 
 /// The watches of a session, as many as there is room for.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Watches {
     shares: [Arc<Semaphore>; 3],
     chroot: usize,

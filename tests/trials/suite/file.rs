@@ -57,11 +57,12 @@ impl Harness for File {
     /// Ignores dead entries: the next client removes them.
     async fn leftovers(&self) -> Result<Vec<String>, Failure> {
         let now = lock_core::Clock::Boot.now().since(lock_core::Instant::default());
-        let names: Vec<Vec<u8>> =
-            client::query_scalar("SELECT name FROM distlock_v1_entries WHERE expires > ?")
-                .bind(i64::try_from(now.as_micros())?)
-                .fetch_all(&mut self.connect().await?)
-                .await?;
+        let left = "SELECT name FROM distlock_v1_entries WHERE expires > ? \
+                    UNION ALL SELECT name FROM distlock_v1_marks";
+        let names: Vec<Vec<u8>> = client::query_scalar(left)
+            .bind(i64::try_from(now.as_micros())?)
+            .fetch_all(&mut self.connect().await?)
+            .await?;
         Ok(names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect())
     }
 }

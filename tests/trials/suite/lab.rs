@@ -14,7 +14,7 @@ use lock_core::{
     LockName,
     properties::{Client, Failure, Harness},
 };
-use lock_lab::{Lent, Proxy, Server};
+use lock_lab::{Lent, PgBouncer, Proxy, Server};
 
 use super::remote::Remote;
 use crate::support::servers;
@@ -28,6 +28,8 @@ const BUSY: Duration = Duration::from_secs(20);
 
 /// A private server, with the functions of its store's own tools.
 struct Lab<S: 'static> {
+    /// What is before the server. It is gone when the next check gets the server.
+    pooler: Option<PgBouncer>,
     server: Lent<S>,
     /// The clients' login in place of the server's own.
     login: Option<&'static str>,
@@ -41,8 +43,9 @@ struct Lab<S: 'static> {
 #[async_trait]
 impl<S: Deref<Target = Server> + Send + Sync> Harness for Lab<S> {
     async fn client(&self) -> Result<Box<dyn Client>, Failure> {
-        let proxy = Proxy::start(self.server.addr()).await?;
-        let mut url = self.server.url_via(&proxy) + &self.options;
+        let first: &Server = self.pooler.as_deref().unwrap_or(&**self.server);
+        let proxy = Proxy::start(first.addr()).await?;
+        let mut url = first.url_via(&proxy) + &self.options;
         if let (Some(login), Some((start, end))) = (self.login, url.split_once('@')) {
             let (scheme, _) = start.split_once("://").ok_or("a URL without a scheme")?;
             url = format!("{scheme}://{login}@{end}");
@@ -84,6 +87,7 @@ pub async fn redis(mode: &'static str) -> Result<Box<dyn Harness>, Failure> {
 
     Ok(Box::new(Lab {
         server: servers::redis().await?,
+        pooler: None,
         login: None,
         options: if mode.is_empty() { String::new() } else { format!("?{mode}") },
         ttl: Duration::from_secs(3),
@@ -101,6 +105,7 @@ pub async fn redis(mode: &'static str) -> Result<Box<dyn Harness>, Failure> {
 pub async fn etcd() -> Result<Box<dyn Harness>, Failure> {
     Ok(Box::new(Lab {
         server: servers::etcd().await?,
+        pooler: None,
         login: None,
         options: String::new(),
         // Longer than a restart of the server on a busy machine.
@@ -115,8 +120,9 @@ pub async fn etcd() -> Result<Box<dyn Harness>, Failure> {
             Box::pin(async move {
                 let keys = etcd.keys().await?;
                 let keys = keys.iter().map(|key| String::from_utf8_lossy(key).into_owned());
-                // The key of a session ends with the session.
-                Ok(keys.filter(|key| !key.starts_with('#')).collect())
+                // The key of a session ends with the session. A mark does not.
+                let kept = |key: &String| key.starts_with('#') && !key.starts_with("#done");
+                Ok(keys.filter(|key| !kept(key)).collect())
             })
         },
     }))
@@ -141,6 +147,7 @@ pub async fn zookeeper() -> Result<Box<dyn Harness>, Failure> {
 
     Ok(Box::new(Lab {
         server: servers::zookeeper().await?,
+        pooler: None,
         login: None,
         options: String::new(),
         // Longer than a restart of the server on a busy machine.
@@ -173,10 +180,13 @@ fn delete_rows(name: &LockName, literal: impl Fn(&str) -> String) -> String {
     format!("DELETE FROM distlock_v1_entries WHERE name = {name};")
 }
 
-/// Names that are not dead. Dead ones are ignored: the next client removes them.
+/// Names that are not dead, and marks. Dead names are ignored: the next client removes them.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 fn live_names(now: &str) -> String {
-    format!("SELECT name FROM distlock_v1_entries WHERE expires > {now};")
+    format!(
+        "SELECT name FROM distlock_v1_entries WHERE expires > {now} \
+         UNION ALL SELECT name FROM distlock_v1_marks;"
+    )
 }
 
 /// A login that may do what the page names, and no more.
@@ -187,25 +197,38 @@ const LIMITED: &str = "limited:l1m1ted";
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 fn rights(dialect: distlock::sql::Dialect, create: &str, to: &str) -> String {
     let schema = distlock::sql::schema(dialect);
-    let grant = ["slots", "entries"].map(|table| {
+    let grant = ["slots", "entries", "marks"].map(|table| {
         format!("GRANT SELECT, INSERT, UPDATE, DELETE ON distlock_v1_{table} TO {to};\n")
     });
     format!("{schema}\n{create};\n{}", grant.concat())
 }
 
-/// With TLS, the clients have the rights that the page names alone.
+/// With TLS, the clients have the rights that the page names alone. Or they are behind a pooler in
+/// this mode.
 #[cfg(feature = "postgres")]
-pub async fn postgres(tls: bool) -> Result<Box<dyn Harness>, Failure> {
+pub async fn postgres(
+    tls: bool,
+    pooler: Option<&'static str>,
+) -> Result<Box<dyn Harness>, Failure> {
     let server = servers::postgres(tls).await?;
     if tls {
         let create = "CREATE ROLE limited LOGIN PASSWORD 'l1m1ted'";
         let rights = rights(distlock::sql::Dialect::Postgres, create, "limited");
         server.server.sql(&rights).await?;
     }
+    let options = match pooler {
+        Some(mode) => format!("?pooler={mode}"),
+        None => server.options(),
+    };
+    let pooler = match pooler {
+        Some(mode) => Some(pgbouncer(&server.url(), mode).await?),
+        None => None,
+    };
     Ok(Box::new(Lab {
         login: tls.then_some(LIMITED),
-        options: server.options(),
+        options,
         server,
+        pooler,
         // Longer than a restart of the server on a busy machine.
         ttl: Duration::from_secs(5),
         delete: |Secured { server, .. }, name| {
@@ -223,6 +246,14 @@ pub async fn postgres(tls: bool) -> Result<Box<dyn Harness>, Failure> {
     }))
 }
 
+/// Has a session for each connection of a check, and tries a server that restarts again soon.
+#[cfg(feature = "postgres")]
+async fn pgbouncer(server: &str, mode: &str) -> Result<PgBouncer, Failure> {
+    let builder = PgBouncer::before(server).line(format!("pool_mode = {mode}"));
+    let many = "default_pool_size = 300\nmax_client_conn = 300";
+    Ok(builder.line(many).line("server_login_retry = 0.2").start().await?)
+}
+
 /// With TLS, the clients have the rights that the page names alone.
 #[cfg(feature = "mysql")]
 pub async fn mariadb(tls: bool) -> Result<Box<dyn Harness>, Failure> {
@@ -236,6 +267,7 @@ pub async fn mariadb(tls: bool) -> Result<Box<dyn Harness>, Failure> {
         login: tls.then_some(LIMITED),
         options: server.options(),
         server,
+        pooler: None,
         // Longer than a restart of the server on a busy machine.
         ttl: Duration::from_secs(5),
         delete: |Secured { server, .. }, name| {

@@ -18,21 +18,26 @@ pub mod stores;
 use std::{sync::Arc, time::Duration};
 
 use libtest_mimic::{Failed, Trial};
-use lock_core::properties::{self, AS_MUTEX, AsMutex, Check, Guise, Harness, Outcome, Property};
+use lock_core::properties::{
+    self, AS_MUTEX, AsMutex, Check, Checked, Guise, Harness, Outcome, Property,
+};
 
 pub use self::report::Report;
 use self::stores::Store;
-use crate::support::size;
+use crate::support::{size, undisturbed::undisturbed};
 
 /// Longest time for a check. The slowest wait for a few TTLs of several seconds.
 const LIMIT: Duration = Duration::from_secs(120);
+
+/// A machine that stands still for this time ends locks: a third of the shortest TTL.
+const STANDSTILL: Duration = Duration::from_secs(1);
 
 /// All checks. Each adds its outcome to the report.
 pub fn trials(report: &Arc<Report>) -> Vec<Trial> {
     let mut trials = Vec::new();
     for (turn, store) in stores::all().into_iter().enumerate() {
-        for property in properties::all() {
-            trials.extend(exclusive(store, property, report));
+        for (at, property) in properties::all().iter().enumerate() {
+            trials.extend(exclusive(store, turn + at, property, report));
             if property.of_exclusive {
                 trials.extend(as_mutex(store, turn, property, report));
             }
@@ -43,12 +48,14 @@ pub fn trials(report: &Arc<Report>) -> Vec<Trial> {
 
 fn exclusive(
     store: Store,
+    turn: usize,
     property: &'static Property,
     report: &Arc<Report>,
 ) -> impl Iterator<Item = Trial> {
-    property.checks.iter().map(move |check| {
+    property.checks.iter().enumerate().map(move |(number, check)| {
         let name = format!("suite::{}::{}::{}", store.name, property.name, check.name);
-        trial(name, store, *check, None, report)
+        let is_played = size((turn + number).is_multiple_of(store.one_of), true);
+        trial(name, store, *check, None, report).with_ignored_flag(!is_played)
     })
 }
 
@@ -64,7 +71,7 @@ fn as_mutex(
     AS_MUTEX.iter().enumerate().flat_map(move |(player, (kind, guise))| {
         property.checks.iter().enumerate().map(move |(number, check)| {
             let name = format!("suite::{}::{kind}::{}::{}", store.name, property.name, check.name);
-            let is_its_turn = (turn + number) % AS_MUTEX.len() == player;
+            let is_its_turn = store.one_of == 1 && (turn + number) % AS_MUTEX.len() == player;
             let is_played = size(store.virtual_time || is_its_turn, true);
             trial(name, store, *check, Some(*guise), report).with_ignored_flag(!is_played)
         })
@@ -79,33 +86,32 @@ fn trial(
     report: &Arc<Report>,
 ) -> Trial {
     let report = report.clone();
-    Trial::test(name.clone(), move || play(&name, store, check, guise, &report))
+    Trial::test(name.clone(), move || {
+        match store.runtime().block_on(play(store, check, guise))? {
+            Outcome::Skipped(reason) => report.skipped(&name, reason),
+            _ => report.kept(),
+        }
+        Ok(())
+    })
 }
 
-fn play(
-    name: &str,
-    store: Store,
-    check: Check,
-    guise: Option<Guise>,
-    report: &Report,
-) -> Result<(), Failed> {
-    let run = async {
-        let harness: Box<dyn Harness> = (store.start)().await?;
-        let harness = match guise {
-            Some(guise) => Box::new(AsMutex { harness, guise }),
-            None => harness,
-        };
-        match tokio::time::timeout(LIMIT, check.run(&*harness)).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(format!("not done after {LIMIT:?}").into()),
-        }
-    };
-    match store.runtime().block_on(run) {
-        Ok(Outcome::Skipped(reason)) => report.skipped(name, reason),
-        Ok(_) => report.kept(),
-        Err(failure) => return Err(Failed::from(failure.to_string())),
+/// In virtual time no machine is late.
+async fn play(store: Store, check: Check, guise: Option<Guise>) -> Result<Outcome, Failed> {
+    let scene = async || run(store, check, guise).await.map_err(|failure| failure.to_string());
+    match store.virtual_time {
+        true => Ok(scene().await?),
+        false => Ok(undisturbed(STANDSTILL, scene).await),
     }
-    Ok(())
+}
+
+async fn run(store: Store, check: Check, guise: Option<Guise>) -> Checked {
+    let harness: Box<dyn Harness> = (store.start)().await?;
+    let harness = match guise {
+        Some(guise) => Box::new(AsMutex { harness, guise }),
+        None => harness,
+    };
+    let done = tokio::time::timeout(LIMIT, check.run(&*harness)).await;
+    done.unwrap_or_else(|_| Err(format!("not done after {LIMIT:?}").into()))
 }
 
 impl Store {

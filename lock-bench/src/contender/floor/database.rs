@@ -1,7 +1,7 @@
 //! A connection of the bare client to the database of a URL.
 
 use distlock::{StoreUrl, sql::Dialect};
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, raw_sql};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, query_scalar, raw_sql};
 
 use crate::Failure;
 
@@ -82,6 +82,33 @@ impl Connection {
         }
         Ok(())
     }
+
+    /// The first column of a statement's row.
+    pub(in crate::contender) async fn number(
+        &mut self,
+        query: &str,
+    ) -> Result<Option<i64>, Failure> {
+        let query = AssertSqlSafe(query);
+        Ok(match self {
+            #[cfg(feature = "mysql")]
+            Self::MySql(connection) => {
+                query_scalar::<sqlx::MySql, _>(query).fetch_one(connection).await?
+            }
+            #[cfg(feature = "postgres")]
+            Self::Postgres(connection) => {
+                query_scalar::<sqlx::Postgres, _>(query).fetch_one(connection).await?
+            }
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(connection) => {
+                query_scalar::<sqlx::Sqlite, _>(query).fetch_one(connection).await?
+            }
+        })
+    }
+}
+
+/// Bytes as text in which there is nothing to escape.
+pub(in crate::contender) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The file of a URL.

@@ -1,25 +1,21 @@
 //! etcd: one transaction that puts a key if it is absent, and one delete. The second floor compares
 //! and reads what distlock's transactions do.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
-use distlock::StoreUrl;
 use etcd_client::{
     Compare, CompareOp, ConnectOptions, DeleteOptions, GetOptions, KvClient, PutOptions, Txn, TxnOp,
 };
-use futures_util::future::BoxFuture;
 
-use super::own::{self, NOTE};
+use super::{NOTE, own};
 use crate::{
-    Failure, Role,
-    contender::{Client, Worker, way::Opened},
+    Failure,
+    contender::{Asked, Client, Opening, Role, Worker},
 };
 
 /// A lease that nothing needs to renew, in seconds.
 const LEASE: i64 = 3600;
 
-pub(super) fn open(url: StoreUrl, _: Duration, role: Role) -> BoxFuture<'static, Opened> {
+pub(in crate::contender) fn open(Asked { url, role, .. }: Asked) -> Opening {
     Box::pin(async move {
         let password = url.password().unwrap_or_default();
         let login = url.user().map(|user| ConnectOptions::new().with_user(user, password));
@@ -48,7 +44,7 @@ struct Leased {
 impl Client for Leased {
     async fn worker(&self, name: &str, _: bool) -> Result<Box<dyn Worker>, Failure> {
         let (kv, lease, session) = (self.client.kv_client(), self.lease, self.session.clone());
-        let queue = format!("{}{}/", self.prefix, own::name(name));
+        let queue = format!("{}{}/", self.prefix, own(name));
         let key = format!("{queue}{lease:x}.0");
         Ok(Box::new(Entry { kv, lease, session, queue, key, revision: 0 }))
     }

@@ -1,46 +1,26 @@
 //! Floors: the bare client, which sends the least that takes and frees a name, and the bare client
 //! which touches the same keys as distlock's driver. They promise nothing and do not wait, so each
-//! worker has a name of its own. Memory has no floor: its usual way is the least already.
+//! worker has a name of its own.
 #![allow(dead_code, reason = "each store uses its part")]
 
 #[cfg(any(feature = "sqlite", feature = "mysql", feature = "postgres"))]
 pub(super) mod database;
 #[cfg(feature = "etcd")]
-mod etcd;
-mod own;
+pub(super) mod etcd;
 #[cfg(feature = "redis")]
-mod redis;
+pub(super) mod redis;
 #[cfg(any(feature = "sqlite", feature = "mysql", feature = "postgres"))]
-mod sql;
+pub(super) mod sql;
 #[cfg(feature = "zookeeper")]
-mod zookeeper;
+pub(super) mod zookeeper;
 
-use super::way::{Open, Way};
-use crate::Role;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Returns the floors of a store.
-pub(super) fn of(store: &str) -> Vec<Way> {
-    match store {
-        #[cfg(feature = "etcd")]
-        "etcd" => both(etcd::open, ["txn + delete", "txns that touch distlock's keys"]),
-        #[cfg(feature = "redis")]
-        "redis" => both(
-            redis::open,
-            ["SET NX PX + compare-and-delete", "scripts that touch distlock's keys"],
-        ),
-        #[cfg(feature = "zookeeper")]
-        "zookeeper" => {
-            both(zookeeper::open, ["create + list, delete", "create with a note + list, delete"])
-        }
-        #[cfg(any(feature = "sqlite", feature = "mysql", feature = "postgres"))]
-        "sqlite" | "mysql" | "postgres" => {
-            both(sql::open, ["insert, delete", "count + bury + insert + list, delete"])
-        }
-        _ => Vec::new(),
-    }
-}
+/// As long as a holder's description of itself.
+const NOTE: &str = r#"{"holder":"bench-0123456789abcdef pid 12345 on a-host","since":1700000000000,"attempt":"00000000-0000-0000-0000-000000000000"}"#;
 
-fn both(open: Open, [least, keys]: [&'static str; 2]) -> Vec<Way> {
-    let way = |(name, role)| Way { name, role, each: None, open };
-    [(least, Role::FloorLeast), (keys, Role::FloorKeys)].map(way).into()
+/// Returns a name that no other worker of any process on this machine has.
+fn own(name: &str) -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    format!("{name}.{}.{}", std::process::id(), COUNT.fetch_add(1, Relaxed))
 }

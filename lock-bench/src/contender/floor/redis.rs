@@ -2,11 +2,10 @@
 //! touch the keys that distlock's do for a free lock: the lock, its queue, its fence, and the token
 //! floor.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use distlock::{StoreUrl, redis::RedisConfig};
-use futures_util::future::BoxFuture;
+use distlock::redis::RedisConfig;
 use redis::{
     AsyncConnectionConfig, ConnectionAddr, IntoConnectionInfo, ProtocolVersion,
     RedisConnectionInfo, Script, aio::MultiplexedConnection, io::tcp::TcpSettings,
@@ -15,8 +14,8 @@ use uuid::Uuid;
 
 use super::own;
 use crate::{
-    Failure, Role,
-    contender::{Client, Worker, way::Opened},
+    Failure,
+    contender::{Asked, Client, Opening, Role, Worker},
 };
 
 const COMPARE_AND_DELETE: &str =
@@ -37,7 +36,7 @@ const GIVE: &str = "\
 if redis.call('GET', KEYS[1]) ~= ARGV[1] or redis.call('EXISTS', KEYS[2]) == 1 then return 0 end
 return redis.call('DEL', KEYS[1])";
 
-pub(super) fn open(url: StoreUrl, ttl: Duration, role: Role) -> BoxFuture<'static, Opened> {
+pub(in crate::contender) fn open(Asked { url, ttl, role, .. }: Asked) -> Opening {
     Box::pin(async move {
         let RedisConfig { database, prefix, .. } = RedisConfig::from_url(&url)?;
         let mut login =
@@ -71,6 +70,7 @@ pub(super) fn open(url: StoreUrl, ttl: Duration, role: Role) -> BoxFuture<'stati
 /// What takes, unless it is the plain `SET`, and what gives back.
 type Scripts = (Option<Script>, Script);
 
+#[derive(Clone)]
 struct Connected {
     connection: MultiplexedConnection,
     scripts: Arc<Scripts>,
@@ -82,25 +82,18 @@ struct Connected {
 #[async_trait]
 impl Client for Connected {
     async fn worker(&self, name: &str, _: bool) -> Result<Box<dyn Worker>, Failure> {
-        let lock = format!("{}{}", self.prefix, own::name(name));
+        let lock = format!("{}{}", self.prefix, own(name));
         let [queue, fence, floor] =
             ["queue", "fence", "floor"].map(|part| format!("{{{lock}}}.{part}"));
-        Ok(Box::new(Key {
-            connection: self.connection.clone(),
-            scripts: self.scripts.clone(),
-            keys: [lock, queue, fence, floor],
-            ttl: self.ttl,
-            owner: format!("{:016x}:{}", std::process::id(), Uuid::new_v4().simple()),
-        }))
+        let owner = format!("{:016x}:{}", std::process::id(), Uuid::new_v4().simple());
+        Ok(Box::new(Key { by: self.clone(), keys: [lock, queue, fence, floor], owner }))
     }
 }
 
 struct Key {
-    connection: MultiplexedConnection,
-    scripts: Arc<Scripts>,
+    by: Connected,
     /// The lock, its queue, its fence, and the token floor.
     keys: [String; 4],
-    ttl: u64,
     /// As long as distlock's attempts.
     owner: String,
 }
@@ -108,16 +101,17 @@ struct Key {
 #[async_trait]
 impl Worker for Key {
     async fn acquire(&mut self) -> Result<Option<u64>, Failure> {
-        let taken = match &self.scripts.0 {
+        let Connected { connection, scripts, ttl, .. } = &mut self.by;
+        let taken = match &scripts.0 {
             Some(script) => {
                 let mut take = script.key(self.keys.as_slice());
-                take.arg(&self.owner).arg(self.ttl);
-                take.invoke_async::<u64>(&mut self.connection).await? > 0
+                take.arg(&self.owner).arg(*ttl);
+                take.invoke_async::<u64>(connection).await? > 0
             }
             None => {
                 let mut set = redis::cmd("SET");
-                set.arg(&self.keys[0]).arg(&self.owner).arg("NX").arg("PX").arg(self.ttl);
-                set.query_async::<Option<String>>(&mut self.connection).await?.is_some()
+                set.arg(&self.keys[0]).arg(&self.owner).arg("NX").arg("PX").arg(*ttl);
+                set.query_async::<Option<String>>(connection).await?.is_some()
             }
         };
         match taken {
@@ -127,10 +121,11 @@ impl Worker for Key {
     }
 
     async fn release(&mut self) -> Result<(), Failure> {
-        let keys = if self.scripts.0.is_some() { 2 } else { 1 };
-        let mut give = self.scripts.1.key(&self.keys[..keys]);
+        let Connected { connection, scripts, .. } = &mut self.by;
+        let keys = if scripts.0.is_some() { 2 } else { 1 };
+        let mut give = scripts.1.key(&self.keys[..keys]);
         give.arg(&self.owner);
-        match give.invoke_async::<u64>(&mut self.connection).await? {
+        match give.invoke_async::<u64>(connection).await? {
             1 => Ok(()),
             _ => Err(format!("Redis does not have {} any more", self.keys[0]).into()),
         }

@@ -3,27 +3,21 @@
 //!
 //! Rows are gone after each release. The first floor's table, which is empty then, stays.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use distlock::{
-    StoreUrl,
-    sql::{Dialect, schema},
-};
-use futures_util::future::BoxFuture;
+use distlock::sql::{Dialect, schema};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::{
-    database::{Connection, dialect},
-    own::{self, NOTE},
+    NOTE,
+    database::{Connection, dialect, hex},
+    own,
 };
 use crate::{
-    Failure, Role,
-    contender::{Client, Worker, way::Opened},
+    Failure,
+    contender::{Asked, Client, Opening, Role, Worker},
 };
 
 /// As many connections as a client of distlock has to a server.
@@ -31,7 +25,7 @@ const CONNECTIONS: usize = 10;
 /// Half a minute in microseconds: the life of entries.
 const LIFE: u64 = 30_000_000;
 
-pub(super) fn open(url: StoreUrl, _: Duration, role: Role) -> BoxFuture<'static, Opened> {
+pub(in crate::contender) fn open(Asked { url, role, .. }: Asked) -> Opening {
     Box::pin(async move {
         let (dialect, full) = (dialect(&url)?, role == Role::FloorKeys);
         // SQLite writes one transaction at a time.
@@ -89,6 +83,7 @@ impl Few {
     }
 }
 
+#[derive(Clone)]
 struct Connected {
     few: Arc<Few>,
     dialect: Dialect,
@@ -98,16 +93,13 @@ struct Connected {
 #[async_trait]
 impl Client for Connected {
     async fn worker(&self, name: &str, _: bool) -> Result<Box<dyn Worker>, Failure> {
-        let (few, dialect, full) = (self.few.clone(), self.dialect, self.full);
-        let name = literal(dialect, own::name(name).as_bytes());
-        Ok(Box::new(Row { few, dialect, full, name, id: String::new() }))
+        let name = literal(self.dialect, own(name).as_bytes());
+        Ok(Box::new(Row { by: self.clone(), name, id: String::new() }))
     }
 }
 
 struct Row {
-    few: Arc<Few>,
-    dialect: Dialect,
-    full: bool,
+    by: Connected,
     /// A literal.
     name: String,
     /// Of the row that stands, among distlock's entries: a literal.
@@ -118,28 +110,28 @@ struct Row {
 impl Worker for Row {
     async fn acquire(&mut self) -> Result<Option<u64>, Failure> {
         let (name, id) = (&self.name, Uuid::new_v4());
-        let script = match self.full {
+        let script = match self.by.full {
             true => {
-                self.id = literal(self.dialect, id.as_bytes());
-                enter(self.dialect, name, &self.id, id.as_bytes()[0])
+                self.id = literal(self.by.dialect, id.as_bytes());
+                enter(self.by.dialect, name, &self.id, id.as_bytes()[0])
             }
             false => {
                 format!("INSERT INTO distlock_bench_floor (name, note) VALUES ({name}, '{NOTE}')")
             }
         };
-        self.few.run(script).await?;
+        self.by.few.run(script).await?;
         Ok(None)
     }
 
     async fn release(&mut self) -> Result<(), Failure> {
         let (name, id) = (&self.name, &self.id);
-        let script = match self.full {
+        let script = match self.by.full {
             true => format!(
                 "DELETE FROM distlock_v1_entries WHERE attempt IN ({id}) AND name IN ({name})"
             ),
             false => format!("DELETE FROM distlock_bench_floor WHERE name = {name}"),
         };
-        self.few.run(script).await
+        self.by.few.run(script).await
     }
 }
 
@@ -177,9 +169,9 @@ fn enter(dialect: Dialect, name: &str, id: &str, slot: u8) -> String {
     }
 }
 
-/// Bytes as a literal. Hexadecimal, so there is nothing to escape.
+/// Bytes as a literal.
 fn literal(dialect: Dialect, bytes: &[u8]) -> String {
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(bytes);
     match dialect {
         Dialect::Postgres => format!("decode('{hex}', 'hex')"),
         _ => format!("x'{hex}'"),

@@ -1,23 +1,19 @@
 //! ZooKeeper: create an ephemeral sequential node and list the directory, sent together; then
 //! delete. The second floor has names and data as long as distlock's.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
-use distlock::{LockName, StoreUrl};
-use futures_util::future::BoxFuture;
+use distlock::LockName;
 use zookeeper_client::{Acls, CreateMode, Error};
 
-use super::own::{self, NOTE};
+use super::{NOTE, own};
 use crate::{
-    Failure, Role,
-    contender::{Client, Worker, way::Opened},
+    Failure,
+    contender::{Asked, Client, Opening, Role, Worker},
 };
 
-pub(super) fn open(url: StoreUrl, _: Duration, role: Role) -> BoxFuture<'static, Opened> {
+pub(in crate::contender) fn open(Asked { url, role, .. }: Asked) -> Opening {
     Box::pin(async move {
         let mut connector = zookeeper_client::Client::connector();
         if let (Some(user), Some(password)) = (url.user(), url.password()) {
@@ -52,7 +48,7 @@ struct Connected {
 #[async_trait]
 impl Client for Connected {
     async fn worker(&self, name: &str, _: bool) -> Result<Box<dyn Worker>, Failure> {
-        let directory = format!("{}/{}", self.prefix, LockName::new(own::name(name))?.escaped());
+        let directory = format!("{}/{}", self.prefix, LockName::new(own(name))?.escaped());
         let options = CreateMode::Persistent.with_acls(self.acls);
         self.client.mkdir(&directory, &options).await?;
         self.made.lock().unwrap_or_else(PoisonError::into_inner).push(directory.clone());

@@ -5,7 +5,6 @@ use std::{process::Stdio, time::Duration};
 
 use async_trait::async_trait;
 use distlock::StoreUrl;
-use futures_util::future::BoxFuture;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -13,11 +12,11 @@ use tokio::{
 };
 
 use crate::{
-    Failure, Role,
-    contender::{Client, Worker, way::Opened},
+    Failure,
+    contender::{Asked, Client, Opening, Worker},
 };
 
-pub(super) fn open(url: StoreUrl, ttl: Duration, _: Role) -> BoxFuture<'static, Opened> {
+pub(in crate::contender) fn open(Asked { url, ttl, .. }: Asked) -> Opening {
     Box::pin(async move { Ok(Box::new(Endpoints { url, ttl }) as Box<dyn Client>) })
 }
 

@@ -4,12 +4,10 @@ use std::{
     fs::{self, File, OpenOptions},
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
 use async_trait::async_trait;
-use distlock::{LockName, StoreUrl};
-use futures_util::future::BoxFuture;
+use distlock::LockName;
 use rustix::{
     fs::{FlockOperation, flock},
     io::{Errno, retry_on_intr},
@@ -17,11 +15,11 @@ use rustix::{
 use tokio::task::{spawn_blocking, yield_now};
 
 use crate::{
-    Failure, Role,
-    contender::{Client, Worker, floor::database::file, way::Opened},
+    Failure,
+    contender::{Asked, Client, Opening, Worker, floor::database::file},
 };
 
-pub(super) fn open(url: StoreUrl, _: Duration, _: Role) -> BoxFuture<'static, Opened> {
+pub(in crate::contender) fn open(Asked { url, .. }: Asked) -> Opening {
     Box::pin(async move {
         let beside = file(&url)?.display().to_string();
         Ok(Box::new(Folder { beside, made: Mutex::default() }) as Box<dyn Client>)

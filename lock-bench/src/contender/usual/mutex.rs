@@ -3,20 +3,17 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
 use async_trait::async_trait;
-use distlock::StoreUrl;
-use futures_util::future::BoxFuture;
 use tokio::sync::OwnedMutexGuard;
 
 use crate::{
-    Failure, Role,
-    contender::{Client, Worker, way::Opened},
+    Failure,
+    contender::{Asked, Client, Opening, Worker},
 };
 
-pub(super) fn open(_: StoreUrl, _: Duration, _: Role) -> BoxFuture<'static, Opened> {
+pub(in crate::contender) fn open(_: Asked) -> Opening {
     Box::pin(async { Ok(Box::new(Names::default()) as Box<dyn Client>) })
 }
 

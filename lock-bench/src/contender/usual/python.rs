@@ -9,7 +9,6 @@ use std::{
 
 use async_trait::async_trait;
 use distlock::{LockName, StoreUrl};
-use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
@@ -17,13 +16,13 @@ use tokio::{
 };
 
 use crate::{
-    Failure, Role,
-    contender::{Client, Worker, way::Opened},
+    Failure,
+    contender::{Asked, Client, Opening, Worker},
 };
 
 /// The modules, and the words by which the script knows them.
-pub(super) const REDIS: &str = "redis";
-pub(super) const KAZOO: &str = "kazoo";
+pub(in crate::contender) const REDIS: &str = "redis";
+pub(in crate::contender) const KAZOO: &str = "kazoo";
 
 /// Understands `acquire` and `release`, one per line, after a line with what to connect to.
 const SCRIPT: &str = include_str!("python/usual.py");
@@ -36,7 +35,7 @@ const PLACES: [&str; 3] = [
 ];
 
 /// Returns an interpreter that has a module.
-pub(super) fn find(module: &str) -> Result<PathBuf, Failure> {
+pub(in crate::contender) fn find(module: &str) -> Result<PathBuf, Failure> {
     let has_it = |program: &PathBuf| {
         let mut command = process::Command::new(program);
         command.args(["-c", &format!("import {module}")]);
@@ -47,16 +46,9 @@ pub(super) fn find(module: &str) -> Result<PathBuf, Failure> {
     Ok(found.ok_or_else(|| format!("no python3 has {module}: python3 -m pip install {module}"))?)
 }
 
-pub(super) fn redis(url: StoreUrl, ttl: Duration, _: Role) -> BoxFuture<'static, Opened> {
-    open(REDIS, url, ttl)
-}
-
-pub(super) fn kazoo(url: StoreUrl, ttl: Duration, _: Role) -> BoxFuture<'static, Opened> {
-    open(KAZOO, url, ttl)
-}
-
-fn open(module: &'static str, url: StoreUrl, ttl: Duration) -> BoxFuture<'static, Opened> {
+pub(in crate::contender) fn open(Asked { url, ttl, .. }: Asked) -> Opening {
     Box::pin(async move {
+        let module = if url.scheme() == "zookeeper" { KAZOO } else { REDIS };
         let program = find(module)?;
         Ok(Box::new(Interpreter { program, module, url, ttl }) as Box<dyn Client>)
     })

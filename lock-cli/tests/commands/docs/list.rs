@@ -18,13 +18,14 @@ const RUNBOOK: &str = "lock-cli/tests/commands/docs/runbook.rs";
 const SHOWN: &str = "lock-cli/tests/commands/pages.rs";
 const ETCD: &str = "lock-etcd/tests/connecting.rs";
 
-const LIST: [Row; 52] = [
+const LIST: [Row; 53] = [
     ("README.md", "cargo run -p oversell", ".ci/readme", "blocks sh README.md"),
     ("README.md", "./test", ".ci/run", "./test"),
     ("README.md", "[dependencies]", ".ci/readme", "blocks toml README.md"),
     ("docs/cli.md", "cargo install", CARGO, "fn commands_name_what_there_is"),
     ("docs/cli.md", "crt-static", "test", "crt-static"),
-    ("docs/cli.md", "0 3 * * *", RECIPES, "fn one_host_runs_the_job_of_the_crontab"),
+    ("docs/cli.md", "--at-least 1m", RECIPES, "fn one_host_runs_the_job_of_the_crontab"),
+    ("docs/cli.md", "--once-per 20h", RECIPES, "fn one_host_does_the_job_once_per_period"),
     ("docs/cli.md", "ExecStart=", RECIPES, "fn the_unit_runs_its_service_while_it_leads"),
     ("docs/cli.md", "--permits 3", RECIPES, "fn a_pipeline_takes_a_permit"),
     ("docs/cli.md", "distlock hold deploy", RECIPES, "fn an_operator_holds_a_lock_until_a_key"),

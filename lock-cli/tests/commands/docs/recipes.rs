@@ -37,7 +37,7 @@ mod hosts {
         block,
         scene::{PROGRAM, program},
     };
-    use crate::place::{Place, Process};
+    use crate::place::{Place, Process, said};
 
     /// The folder of the place takes the place of `/usr/local`.
     fn installed(place: &Place, line: &str) -> String {
@@ -51,7 +51,7 @@ mod hosts {
     #[test]
     fn one_host_runs_the_job_of_the_crontab() {
         crate::stores::on("etcd", |place| {
-            let lines = block("docs/cli.md", "0 3 * * *");
+            let lines = block("docs/cli.md", "--at-least 1m");
             let (store, job) = lines.split_once('\n').expect("two lines");
             assert!(store.starts_with("DISTLOCK_STORE=etcd://"), "{store}");
             program(place, "bin/backup.sh", "#!/bin/sh\necho done\n");
@@ -65,6 +65,24 @@ mod hosts {
             first.signal(Signal::TERM);
             first.end();
             assert!(!place.is_busy("nightly"), "it was left to its TTL");
+        });
+    }
+
+    #[test]
+    fn one_host_does_the_job_once_per_period() {
+        crate::stores::on("etcd", |place| {
+            let lines = block("docs/cli.md", "--once-per 20h");
+            program(place, "bin/backup.sh", "#!/bin/sh\necho works\n");
+            let (_, job) = lines.split_once("\n0 3 * * *  ").expect("its time");
+            let job = format!("exec {}", installed(place, job));
+            let cron = || said(&place.other("sh", &["-c", &job]).output().expect("a shell"));
+            let (code, out, error) = cron();
+            assert_eq!((code, out.as_str()), (Some(0), "works\n"), "{error}");
+            let (code, out, error) = cron();
+            assert_eq!((code, out.as_str()), (Some(0), ""), "{error}");
+            assert!(error.contains("done on "), "{error}");
+            assert_eq!(place.run(&["revoke", "nightly", "--done", "--yes"]).0, Some(0));
+            assert_eq!(cron().1, "works\n");
         });
     }
 

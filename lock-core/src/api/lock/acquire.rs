@@ -51,7 +51,7 @@ impl Lock {
             let (client, name) = (lock.client.clone(), lock.request.name.clone());
             let granted = match lock.owner.clone() {
                 None => lock.wait_alone().await,
-                Some(owner) => lock.acquire_as(owner).await,
+                Some(owner) => Box::pin(lock.acquire_as(owner)).await,
             };
             granted.map_err(|error| client.failed("acquire", error).about(&name))
         }

@@ -23,8 +23,8 @@ impl Lock {
     pub(crate) async fn wait_alone(&self) -> Result<LockGuard> {
         match self.wait {
             None => self.attempt(Wait::Queue, self.new_attempt()).await,
-            Some(Duration::ZERO) => self.at_once().await,
-            Some(limit) => self.within(limit).await,
+            Some(Duration::ZERO) => Box::pin(self.at_once()).await,
+            Some(limit) => Box::pin(self.within(limit)).await,
         }
     }
 
@@ -53,10 +53,15 @@ impl Lock {
         self.client.after_loss(&valid).await;
         valid.map_err(|lost| self.client.of_newcomer(lost))?;
         // Only once the caller has it: a grant for a caller that has left is given back at once.
+        self.keep_at_least(&guard);
+        Ok(guard)
+    }
+
+    /// Sets the minimum hold time of a grant, if there is one.
+    pub(crate) fn keep_at_least(&self, guard: &LockGuard) {
         if !self.at_least.is_zero() {
             guard.at_least(guard.granted() + self.at_least);
         }
-        Ok(guard)
     }
 
     /// Not `async`: so the work is compiled in this crate alone.

@@ -22,16 +22,17 @@ impl LockSet {
         Box::pin(async move {
             set.lock.check()?;
             let work = set.clone();
-            set.finished(async move {
+            let granted = set.finished(Box::pin(async move {
                 let started = work.lock.client.home.clock.now();
                 match work.at_once_in_time().await {
                     Ok(Some(held)) => Ok(held),
-                    Ok(None) | Err(Error::Contended { .. }) => work.in_order(started).await,
+                    Ok(None) | Err(Error::Contended { .. }) => {
+                        Box::pin(work.in_order(started)).await
+                    }
                     Err(error) => Err(error),
                 }
-            })
-            .await
-            .map_err(|error| set.lock.client.failed("acquire", error))
+            }));
+            granted.await.map_err(|error| set.lock.client.failed("acquire", error))
         })
     }
 
@@ -47,7 +48,7 @@ impl LockSet {
         Box::pin(async move {
             set.lock.check()?;
             let work = set.clone();
-            let taken = set.finished(async move {
+            let taken = set.finished(Box::pin(async move {
                 let lock = &work.lock;
                 let answer = lock.client.answer(ANSWER_LIMIT, work.at_once(), "try_acquire").await;
                 if let Err(Error::Contended { .. }) = &answer
@@ -58,9 +59,9 @@ impl LockSet {
                 }
                 match answer? {
                     Some(held) => Ok(held),
-                    None => work.try_in_order().await,
+                    None => Box::pin(work.try_in_order()).await,
                 }
-            });
+            }));
             match taken.await {
                 Ok(held) => Ok(Some(held)),
                 Err(Error::Contended { .. }) => Ok(None),

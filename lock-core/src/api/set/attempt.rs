@@ -1,13 +1,13 @@
 //! All locks of a set by one request, or one after the other.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use tracing::Instrument;
 
 use crate::{
-    Attempt, Error, Held, Instant, Lease, Lock, LockGuard, LockSet, LockSetGuard, Request, Result,
-    Wait, Wish,
+    Attempt, BoxFuture, Error, Held, Instant, Lease, Lock, LockGuard, LockSet, LockSetGuard,
+    Request, Result, Wait, Wish,
     api::{client::Client, diagnose::DIAGNOSIS_LIMIT, lock::attempt::ANSWER_LIMIT},
     driver::{meter, trace},
     machine::finish::Finishing,
@@ -18,7 +18,7 @@ impl LockSet {
     /// must not wait for the caller.
     pub(super) async fn finished(
         &self,
-        work: impl Future<Output = Result<LockSetGuard>> + Send + 'static,
+        work: BoxFuture<'static, Result<LockSetGuard>>,
     ) -> Result<LockSetGuard> {
         let (caller, busy) = (Attempt::of(&self.lock.client.heard), self.busy());
         let left = caller.clone();
@@ -83,7 +83,7 @@ impl LockSet {
                 // Zero would try once, however long that takes.
                 lock.wait = Some(left.max(Duration::from_nanos(1)));
             }
-            match held.while_valid(lock.acquire()).await? {
+            match held.while_valid(Box::pin(lock.acquire())).await? {
                 Ok(guard) => held.push(guard),
                 // The limit was for all of them.
                 Err(Error::WaitTimeout { name, holder, position, .. }) => {

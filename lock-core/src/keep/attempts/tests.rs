@@ -92,3 +92,14 @@ proptest! {
         prop_assert_eq!(attempts.next_due(), Instant::NEVER);
     }
 }
+
+#[test]
+fn a_close_returns_the_attempts_in_the_order_in_which_they_came() {
+    let mut attempts = Attempts::default();
+    let came: Vec<_> = (0..100).map(|_| attempt(3)).collect();
+    came.iter().for_each(|one| assert!(attempts.enter(one, Instant::default()).is_some()));
+    attempts.forget(&came[7]);
+    let left = attempts.close().into_iter().map(|one| one.id);
+    let stayed = came.iter().map(|one| one.id).filter(|id| *id != came[7].id);
+    assert!(left.eq(stayed));
+}

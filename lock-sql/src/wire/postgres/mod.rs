@@ -1,5 +1,6 @@
 //! PostgreSQL.
 
+mod prepared;
 pub(crate) mod pushes;
 
 use std::{
@@ -20,14 +21,14 @@ use uuid::Uuid;
 
 use self::pushes::Pushes;
 use crate::{
-    config::server::Server,
+    config::server::{Pooler, Server},
     error,
     layout::{dialect::Dialect, row::Rows},
     wire::{
         failure::Failure,
         given_client,
-        hosts::{Hosts, Link},
-        remote::{Remote, hosts, set, texts},
+        hosts::{Fetched, Hosts, Link, Plans},
+        remote::{Remote, address, hosts, set, texts},
         script::OBSERVERS,
         turns::{GOODBYE, Limit},
         verdict::Origin,
@@ -37,9 +38,12 @@ use crate::{
 /// A statement must see the data that is there when it runs, and must not wait for others for long.
 /// It must be on the disk when it is answered: otherwise a crash of the server would roll tokens
 /// back. It ends by itself when its client has given up. JIT is off: it takes longer to compile a
-/// long list of names than to execute it.
+/// long list of names than to execute it. A plan is made once, mostly while the tables are almost
+/// empty, and must be good for thousands of entries, too: it goes by the indexes.
 const SETUP: &str = "SET default_transaction_isolation = 'read committed'; \
     SET lock_timeout = '2s'; SET statement_timeout = '3s'; SET jit = off; \
+    SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
+    SET enable_hashjoin = off; SET enable_mergejoin = off; \
     SET bytea_output = 'hex'; SET client_min_messages = 'warning'; \
     SELECT set_config('synchronous_commit', 'on', false) \
     WHERE current_setting('synchronous_commit') = 'off'";
@@ -53,13 +57,36 @@ const STATE: &str = "SELECT pg_is_in_recovery()::text, current_setting('transact
 const ORIGIN: &str = "SELECT (SELECT system_identifier::text FROM pg_control_system()), \
     left(pg_walfile_name(pg_current_wal_lsn()), 8)";
 
+/// What goes before and after each script behind a pooler.
+///
+/// The settings are those of [`SETUP`], for the message's own transaction: the next message may meet
+/// another session, and a `SET` of another program may have stayed in this one. With its
+/// `search_path`, or with its role where the path names `$user`, one of two clients would find
+/// other tables, so both would have the same lock.
+///
+/// The end asks the same as [`ORIGIN`], and for the database and the table, too: a pooler may be
+/// led to another database of the server. It fails on a standby, whose data may be old.
+const POOLED: [&str; 2] = [
+    "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCAL role TO DEFAULT; \
+     SET LOCAL search_path TO DEFAULT; \
+     SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '3s'; SET LOCAL jit = off; \
+     SET LOCAL bytea_output = 'hex'; SET LOCAL client_min_messages = 'warning'; \
+     SELECT set_config('synchronous_commit', 'on', true) \
+     WHERE current_setting('synchronous_commit') = 'off'; ",
+    "; SELECT (SELECT system_identifier FROM pg_control_system()), \
+     ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint, \
+     (SELECT oid::bigint FROM pg_database WHERE datname = current_database()), \
+     COALESCE(to_regclass('distlock_v1_entries')::oid::bigint, 0)",
+];
+
 /// A setting in the start-up of a connection. A pooler does not pass it on.
 const DIRECT: (&str, &str) = ("distlock.direct", "yes");
 
-/// Why a pooler is refused, and what to do.
-const POOLED: &str = "a pooler of connections is between, such as PgBouncer: it hands the statements of \
+/// Why a pooler is refused unless it is named, and what to do.
+const UNNAMED: &str = "a pooler of connections is between, such as PgBouncer: it hands the statements of \
     one session to several, so that pushes and settings get lost; name the server itself \
-    (a client has few connections, and shares them among all its locks)";
+    (a client has few connections, and shares them among all its locks), or say how it pools: \
+    pooler=session or pooler=transaction";
 
 /// The port that is named by default.
 const PORT: u16 = 5432;
@@ -70,7 +97,11 @@ pub(crate) type Postgres = Remote<PgConnection>;
 impl Postgres {
     /// Sends nothing yet.
     pub(crate) fn new(server: &Server) -> Result<Self, Error> {
-        Ok(Self::with_pushes(hosts(server, PORT, options)?))
+        let hosts = hosts(server, PORT, options)?;
+        Ok(match server.pooler {
+            Some(Pooler::Transaction) => Self::by(Some(address(server)), hosts),
+            Some(Pooler::Session) | None => Self::with_pushes(hosts),
+        })
     }
 
     /// Uses a pool's options. Sends nothing yet.
@@ -94,33 +125,69 @@ impl Link for PgConnection {
          WHERE usename = current_user AND wait_event = 'SyncRep'",
     );
 
+    const POOLED: [&str; 2] = POOLED;
+
     async fn make(options: &PgConnectOptions) -> Result<(Self, Option<Origin>), Failure> {
+        let is_direct = is_direct(options);
         let connect = async {
-            let mut connection = PgConnection::connect_with(options).await?;
-            let setup = AssertSqlSafe(format!("{SETUP}; {STATE}"));
+            let mut connection = Box::pin(PgConnection::connect_with(options)).await?;
+            // Behind a pooler, a setting would stay in a session that other programs use, too.
+            let setup = if is_direct { SETUP } else { "" };
+            let setup = AssertSqlSafe(format!("{setup}; {STATE}"));
             let answers = raw_sql(setup).fetch_all(&mut connection).await?;
-            Ok((connection, is_fit(answers.last())?))
+            Ok((connection, is_fit(answers.last(), is_direct)?))
         };
-        let (mut connection, fit) = connect.await.map_err(unconnected)?;
+        let (mut connection, fit) = connect.await.map_err(|why| unconnected(why, is_direct))?;
         fit?;
+        if !is_direct {
+            // Each message tells it.
+            return Ok((connection, None));
+        }
         // A user may not be allowed to ask.
         let told = raw_sql(ORIGIN).fetch_one(&mut connection).await;
         Ok((connection, told.and_then(|row| origin(&row)).ok()))
     }
 
-    async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {
-        raw_sql(AssertSqlSafe(script)).fetch_all(self).await.map(|rows| Rows::read(&rows))
+    /// A message without `BEGIN` is one transaction, and no script of PostgreSQL has one. So one that
+    /// is refused has had no effect, and is sent again as a whole if the session has forgotten a
+    /// statement (26000: `DISCARD ALL`), or a column has another type by now (0A000). Validity counts
+    /// from the first sending.
+    async fn fetch(&mut self, script: String, plans: Option<&mut Plans>) -> Fetched {
+        let Some(plans) = plans else { return send(self, script).await };
+        loop {
+            let is_complete = plans.is_empty();
+            let answer = send(self, prepared::message(&script, plans)).await;
+            let Err(why) = &answer else { return answer };
+            plans.clear();
+            if is_complete || !is_stale(why) {
+                return answer;
+            }
+        }
     }
 }
 
-/// Checks by the answer to [`STATE`] that a server can keep locks. The outer error is about an
-/// answer that makes no sense.
-fn is_fit(row: Option<&PgRow>) -> sqlx::Result<Result<(), Failure>> {
+fn is_stale(why: &sqlx::Error) -> bool {
+    let code = why.as_database_error().and_then(|refused| refused.code());
+    matches!(code.as_deref(), Some("26000" | "42P05" | "0A000"))
+}
+
+async fn send(connection: &mut PgConnection, message: String) -> Fetched {
+    raw_sql(AssertSqlSafe(message)).fetch_all(connection).await.map(|rows| Rows::read(&rows))
+}
+
+/// Whether the options lead to a server itself: they name no pooler.
+fn is_direct(options: &PgConnectOptions) -> bool {
+    options.get_options().is_some_and(|options| options.contains(DIRECT.0))
+}
+
+/// Checks by the answer to [`STATE`] that a server can keep locks, and that no pooler is between if
+/// none is named. The outer error is about an answer that makes no sense.
+fn is_fit(row: Option<&PgRow>, is_direct: bool) -> sqlx::Result<Result<(), Failure>> {
     let row = row.ok_or(sqlx::Error::RowNotFound)?;
     let (recovery, read_only): (String, String) = (row.try_get(0)?, row.try_get(1)?);
     let direct: Option<String> = row.try_get(2)?;
-    if direct.as_deref() != Some(DIRECT.1) {
-        return Ok(Err(Failure::Barred(error::unfit(Dialect::Postgres, POOLED))));
+    if is_direct && direct.as_deref() != Some(DIRECT.1) {
+        return Ok(Err(Failure::Barred(error::unfit(Dialect::Postgres, UNNAMED))));
     }
     let why = match (recovery.as_str(), read_only.as_str()) {
         ("false", "off") => return Ok(Ok(())),
@@ -137,15 +204,16 @@ fn origin(row: &PgRow) -> sqlx::Result<Origin> {
     Ok(Origin {
         system: system.parse().map_err(decode)?,
         timeline: u32::from_str_radix(&timeline, 16).map_err(decode)?,
+        tables: [0; 2],
     })
 }
 
 /// Old poolers refuse the start-up option that others only drop.
-fn unconnected(why: sqlx::Error) -> Failure {
+fn unconnected(why: sqlx::Error, is_direct: bool) -> Failure {
     let is_pooler =
         |error: &dyn DatabaseError| error.message().contains("unsupported startup parameter");
-    match why.as_database_error().is_some_and(is_pooler) {
-        true => Failure::Barred(error::unfit(Dialect::Postgres, POOLED)),
+    match is_direct && why.as_database_error().is_some_and(is_pooler) {
+        true => Failure::Barred(error::unfit(Dialect::Postgres, UNNAMED)),
         false => Failure::unconnected(Dialect::Postgres, why),
     }
 }
@@ -163,7 +231,12 @@ fn options(server: &Server, host: &str, port: u16) -> Result<PgConnectOptions, E
     // No password of `~/.pgpass` and `PGPASSWORD`: options of distlock alone say where it is.
     let options = PgConnectOptions::new_without_pgpass().host(host).port(port);
     check_environment(&options, &server.tls)?;
-    let options = options.application_name("distlock").options([DIRECT]);
+    let options = options.application_name("distlock");
+    let options = match server.pooler {
+        None => options.options([DIRECT]),
+        // Poolers refuse start-up parameters that they do not know.
+        Some(_) => options.extra_float_digits(None::<i8>),
+    };
     let user = server.user.as_ref().map(User::read).transpose()?;
     let options = set(options, user.as_deref(), PgConnectOptions::username);
     let options = set(options, server.database.as_deref(), PgConnectOptions::database);
@@ -214,7 +287,7 @@ pub(crate) async fn listen(
     first: bool,
 ) -> Result<PgListener, Failure> {
     if !first {
-        let (connected, _) = hosts.make(limit).await?;
+        let (connected, _) = Box::pin(hosts.make(limit)).await?;
         let _ = timeout(GOODBYE, connected.connection.close()).await;
     }
     let accepted = hosts.primary().and_then(|(host, at)| Some((host.logins.last_accepted()?, at)));
@@ -225,15 +298,16 @@ pub(crate) async fn listen(
 }
 
 async fn listen_with(id: Uuid, options: PgConnectOptions) -> sqlx::Result<PgListener> {
+    let is_direct = is_direct(&options);
     let one = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
-    let mut listener = PgListener::connect_with(&one.connect_lazy_with(options)).await?;
+    let mut listener = Box::pin(PgListener::connect_with(&one.connect_lazy_with(options))).await?;
     listener.eager_reconnect(false);
     // The server may be the former primary, which pushes nothing.
     let state = raw_sql(STATE).fetch_one(&mut listener).await?;
-    if is_fit(Some(&state))?.is_err() {
+    if is_fit(Some(&state), is_direct)?.is_err() {
         return Err(sqlx::Error::Io(std::io::Error::other("the server takes no writes")));
     }
-    listener.listen(&format!("distlock_v1_{}", id.simple())).await?;
-    listener.listen(OBSERVERS).await?;
+    Box::pin(listener.listen(&format!("distlock_v1_{}", id.simple()))).await?;
+    Box::pin(listener.listen(OBSERVERS)).await?;
     Ok(listener)
 }

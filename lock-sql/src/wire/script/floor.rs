@@ -20,14 +20,8 @@ impl Script {
                  SELECT slot FROM distlock_v1_slots ORDER BY slot FOR NO KEY UPDATE; {raise};"
             ),
         };
-        let raised = self.0.transaction(&(statements + &self.floor()));
-        match self.0 {
-            // A power cut must not undo the raise: the jump of a boot is smaller.
-            Dialect::Sqlite => {
-                format!("PRAGMA synchronous = FULL; {raised} PRAGMA synchronous = NORMAL;")
-            }
-            _ => raised,
-        }
+        // The jump of a boot is smaller than a raise that a power cut undoes.
+        self.kept(&self.0.transaction(&(statements + &self.floor())))
     }
 
     /// Returns two numbers: what the floor was raised to, and the greatest token so far.

@@ -1,11 +1,14 @@
 //! The statements: one message and one transaction per operation.
 //!
 //! They have no parameters, since several statements in one message cannot have any. Only numbers
-//! and hexadecimal are put into them.
+//! and hexadecimal are put into them, and `wire::values` finds these again where statements are
+//! planned once. So a number may stand only where a `bigint` may, except after `LIMIT`.
 
 mod acquire;
 mod convert;
 mod floor;
+mod held;
+mod mark;
 mod read;
 mod release;
 mod renew;
@@ -53,6 +56,23 @@ impl Script {
         let slots: BTreeSet<_> = names.map(|name| self.0.slot(name.as_str().as_bytes())).collect();
         let slots: Vec<_> = slots.iter().map(u64::to_string).collect();
         slots.join(", ")
+    }
+
+    /// From where to where the names lie that start with a prefix.
+    fn range(self, prefix: &str) -> (String, String) {
+        // No name contains the byte 0xFF.
+        let to = self.0.bytes(&[prefix.as_bytes(), b"\xff"].concat());
+        (self.0.bytes(prefix.as_bytes()), to)
+    }
+
+    /// A transaction that a power cut must not undo.
+    fn kept(self, transaction: &str) -> String {
+        match self.0 {
+            Dialect::Sqlite => {
+                format!("PRAGMA synchronous = FULL; {transaction} PRAGMA synchronous = NORMAL;")
+            }
+            _ => transaction.to_owned(),
+        }
     }
 
     /// Removes expired entries. An entry counts until it is removed, and it is never renewed after

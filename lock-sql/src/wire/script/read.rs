@@ -13,17 +13,21 @@ use crate::{
 pub(crate) const HEAD: usize = 256;
 
 impl Script {
-    /// Returns the queues of these names. With `bury`, expired entries are removed first, but not
-    /// while an attempt leaves: it would take an expired entry for one that stays, and wake no
-    /// waiter.
-    pub(crate) fn look(self, names: &[LockName], bury: bool) -> String {
-        let all: Vec<_> = names.iter().collect();
-        let names = self.names(names);
+    /// Returns the queues of these names, each up to this token. With `bury`, expired entries are
+    /// removed first, but not while an attempt leaves: it would take an expired entry for one that
+    /// stays, and wake no waiter.
+    pub(crate) fn look(self, queues: &[(&LockName, u64)], bury: bool) -> String {
+        let names: Vec<_> = queues.iter().map(|(name, _)| *name).collect();
         let dead = match bury {
             false => String::new(),
-            true => self.after_arrivals_if_pushed(&all) + &self.bury(&names),
+            true => self.after_arrivals_if_pushed(&names) + &self.bury(&self.names(names)),
         };
-        dead + &self.queues(&names, false)
+        let up_to = |(name, last): &(&LockName, u64)| {
+            format!("(name = {} AND token <= {last})", self.name(name))
+        };
+        let queues: Vec<_> = queues.iter().map(up_to).collect();
+        let queues = queues.join(" OR ");
+        dead + &self.select(false, &format!("WHERE {queues} ORDER BY name, token"))
     }
 
     /// The whole queue of each name, in the order in which attempts are let in.
@@ -75,10 +79,7 @@ impl Script {
 
     /// Returns one entry of each name in use that starts with a prefix.
     pub(crate) fn used(self, prefix: &str) -> String {
-        // No name contains the byte 0xFF.
-        let from = self.0.bytes(prefix.as_bytes());
-        let to = self.0.bytes(&[prefix.as_bytes(), b"\xff"].concat());
-        let now = self.0.now();
+        let ((from, to), now) = (self.range(prefix), self.0.now());
         let first = format!(
             "AS used WHERE name >= {from} AND name < {to} AND expires > {now} \
              AND NOT EXISTS (SELECT 1 FROM distlock_v1_entries AS earlier WHERE earlier.name = used.name \
@@ -129,7 +130,8 @@ impl Script {
     /// Fails if a table is missing. Returns the number of counters for tokens.
     pub(crate) fn probe(self) -> String {
         format!(
-            "SELECT token FROM distlock_v1_entries WHERE name IS NULL; {};",
+            "SELECT token FROM distlock_v1_entries WHERE name IS NULL; \
+             SELECT token FROM distlock_v1_marks WHERE name IS NULL; {};",
             self.number("(SELECT COUNT(*) FROM distlock_v1_slots WHERE slot >= 0)")
         )
     }

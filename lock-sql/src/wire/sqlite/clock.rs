@@ -42,6 +42,7 @@ impl Here {
         let query = format!(
             "SELECT clock FROM distlock_v1_meta WHERE boot = '{}' \
              AND EXISTS (SELECT 1 FROM distlock_v1_slots WHERE slot = 0) \
+             AND NOT EXISTS (SELECT 1 FROM distlock_v1_marks WHERE name IS NULL) \
              AND NOT EXISTS (SELECT 1 FROM distlock_v1_entries \
              WHERE expires > {} + ttl + 1000000)",
             self.boot,

@@ -21,8 +21,11 @@ use lock_core::{
     trace,
 };
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, SqlitePool, raw_sql,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqliteSynchronous},
+    Arguments, AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, SqlitePool, raw_sql,
+    sqlite::{
+        SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode,
+        SqliteSynchronous,
+    },
 };
 use tokio::time::sleep;
 
@@ -35,9 +38,10 @@ use crate::{
         database::{Answer, Database},
         failure::Failure,
         given_client::{self, Way},
-        hosts::{Hosts, Link},
+        hosts::{Fetched, Hosts, Link, Plans},
         sqlite::{clock::Here, file::Location},
         turns::{Limit, Rank, Turn, Turns},
+        values::{MOST, split},
         verdict::Origin,
     },
 };
@@ -285,9 +289,43 @@ impl Link for SqliteConnection {
         }
     }
 
-    async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {
-        raw_sql(AssertSqlSafe(script)).fetch_all(self).await.map(|rows| Rows::read(&rows))
+    async fn fetch(&mut self, script: String, plans: Option<&mut Plans>) -> Fetched {
+        let rows = match plans.and_then(|_| bound(&script)) {
+            // The library keeps what it has prepared, by the text.
+            Some((text, values)) => {
+                let query = sqlx::query_with::<sqlx::Sqlite, _>(AssertSqlSafe(text), values);
+                query.fetch_all(self).await
+            }
+            None => raw_sql(AssertSqlSafe(script)).fetch_all(self).await,
+        };
+        rows.map(|rows| Rows::read(&rows))
     }
+}
+
+/// A script with parameters in place of its values. Returns `None` if it is better prepared each
+/// time: a `PRAGMA` may take effect when it is prepared.
+fn bound(script: &str) -> Option<(String, SqliteArguments)> {
+    let (parts, rest) = split(script);
+    if parts.len() > MOST || script.starts_with("PRAGMA") {
+        return None;
+    }
+    let (mut text, mut values) = (String::with_capacity(script.len()), SqliteArguments::default());
+    for (before, value) in parts {
+        text.extend([before, "?"]);
+        let added = match value.strip_prefix("x'") {
+            Some(hex) => Arguments::add(&mut values, bytes(hex)),
+            None => Arguments::add(&mut values, value.parse::<i64>().ok()?),
+        };
+        added.ok()?;
+    }
+    text.push_str(rest);
+    Some((text, values))
+}
+
+/// The bytes that pairs of digits stand for, up to the end of these.
+fn bytes(hex: &str) -> Vec<u8> {
+    let pairs = hex.as_bytes().chunks_exact(2).map_while(|pair| std::str::from_utf8(pair).ok());
+    pairs.map_while(|pair| u8::from_str_radix(pair, 16).ok()).collect()
 }
 
 /// Makes the tables, and settles them in this boot. Returns the time namespace of the file. If it
@@ -305,4 +343,33 @@ async fn set_up(connection: &mut SqliteConnection, here: &Here) -> sqlx::Result<
     let finish = format!("{settle} COMMIT; PRAGMA synchronous = NORMAL;");
     raw_sql(AssertSqlSafe(finish)).execute(&mut *connection).await?;
     sqlx::query_scalar(CLOCK).fetch_one(connection).await
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn scripts_that_differ_in_their_values_are_prepared_once() {
+        let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+        let mut plans = Some(Plans::new());
+        for number in [3_u64, 4] {
+            let script = format!(
+                "BEGIN; SELECT x'' AS attempt, {number} AS number; \
+                 SELECT x'{:032x}' AS attempt, -{number} + 9 AS number; COMMIT;",
+                7
+            );
+            let rows = connection.fetch(script, plans.as_mut()).await.unwrap().unwrap();
+            assert_eq!(rows.numbers, [(Uuid::nil(), number), (Uuid::from_u128(7), 9 - number)]);
+            assert_eq!(connection.cached_statements_size(), 1);
+        }
+    }
+
+    #[test]
+    fn a_pragma_is_prepared_each_time() {
+        assert!(bound("SELECT 1;").is_some());
+        assert!(bound("PRAGMA synchronous = FULL; SELECT 1;").is_none());
+    }
 }
