@@ -48,7 +48,7 @@ impl Names {
         self.unwatch(queue);
         let Some(watched) = self.watched.get_mut(queue) else { return };
         let watches = HashMap::from([(key.clone(), self.watches.open_key(queue, &key, 0))]);
-        watched.bell = Some(Bell { key, watches });
+        watched.bell = Some(Bell { key, began: 0, watches });
         (watched.crowded, watched.step) = (true, 0);
         self.plan(queue);
     }
@@ -67,10 +67,11 @@ impl Names {
     pub(super) fn heard(&mut self, queue: &Arc<str>, message: &WatchResponse) {
         let Some(watched) = self.watched.get_mut(queue) else { return };
         let Watched { queue: view, bell: Some(bell), .. } = watched else { return };
+        // The watches of our own keys come later.
+        if message.created() && bell.watches.len() == 1 {
+            bell.began = message.header().map_or(0, |header| header.revision());
+        }
         let deletions = message.events().iter().filter(|it| it.event_type() == EventType::Delete);
-        let begins = message.created() && bell.watches.len() == 1;
-        let now = message.header().map_or(0, |header| header.revision());
-        let unheard = begins && view.may_ring_by(now, AHEAD);
         let mut rings = false;
         for kv in deletions.filter_map(|deletion| deletion.kv()) {
             view.deleted(kv.key(), kv.mod_revision());
@@ -78,12 +79,21 @@ impl Names {
         }
         if rings && !view.is_idle() {
             self.approach(queue);
-        } else if unheard {
+        }
+        self.look_for_bell(queue);
+        self.judge(queue, None);
+    }
+
+    /// Has the queue listed if the bell may have been deleted before its watch began, and after the
+    /// last list.
+    fn look_for_bell(&mut self, queue: &Arc<str>) {
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        let began = watched.bell.as_ref().map_or(0, |bell| bell.began);
+        if watched.queue.may_ring_by(began, AHEAD) {
             watched.step = 1;
             self.want_list(queue);
             self.plan(queue);
         }
-        self.judge(queue, None);
     }
 
     /// Follows a name after a list at a revision. If it stays far, our own keys are watched, too.
@@ -99,5 +109,6 @@ impl Names {
             let open = || self.watches.open_key(queue, key, at + 1);
             bell.watches.entry(key.to_vec()).or_insert_with(open);
         }
+        self.look_for_bell(queue);
     }
 }

@@ -70,6 +70,8 @@ impl Mine {
 pub(crate) struct Bell {
     /// The key of the entry whose deletion says that our first attempt comes near.
     pub(crate) key: Vec<u8>,
+    /// The revision at which its watch began; 0 if it has not.
+    pub(crate) began: i64,
     /// The watches of this key, and of our own keys.
     pub(crate) watches: HashMap<Vec<u8>, i64>,
 }

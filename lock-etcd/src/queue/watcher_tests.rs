@@ -188,6 +188,24 @@ fn a_bell_that_may_be_gone_before_its_watch_begins_is_looked_for() {
     }
 }
 
+/// It was under way when the stream was lost.
+#[test]
+fn a_list_from_before_the_bells_watch_does_not_show_that_the_bell_stands() {
+    let (mut names, now) = (Names::default(), Clock::Boot.now());
+    let queue = Arc::<str>::from("job/");
+    let _told = enter_far(&mut names, &queue);
+    names.next_open().unwrap();
+    assert!(names.next_list(now + Duration::from_secs(3)).0.is_some());
+    names.lost().iter().for_each(|queue| names.resume(queue));
+    let bell = names.next_open().unwrap();
+    tell(&mut names, bell.id, 30, None);
+    for (at, is_listed) in [(25, true), (30, false)] {
+        assert!(names.next_list(now).0.is_none(), "one is under way");
+        names.listed(&queue, &last(at, [11, 12, 13, 14, 15, 16, 17, 18]));
+        assert_eq!(names.next_list(now).0.is_some(), is_listed);
+    }
+}
+
 /// Its bell may have been deleted meanwhile: the next list shows that.
 #[test]
 fn a_far_name_stays_far_when_the_stream_is_lost() {
