@@ -33,6 +33,8 @@ pub(super) enum Step {
     Deliver(usize),
     WatchBegins,
     WatchEnds,
+    /// The next list is asked for; the store may answer when it does not fit any more.
+    Ask,
     List,
     ListAnswer(usize),
 }
@@ -59,6 +61,7 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (0usize..4).prop_map(Step::Hear),
         1 => Just(Step::WatchBegins),
         1 => Just(Step::WatchEnds),
+        1 => Just(Step::Ask),
         1 => Just(Step::List),
         2 => (0usize..4).prop_map(Step::ListAnswer),
     ];
@@ -99,6 +102,8 @@ pub(super) struct World {
     /// Answers under way.
     answers: Vec<(QueueEntry, Before)>,
     lists: Vec<Listed>,
+    /// Up to which revision the next list goes, if it was asked for.
+    asked: Option<Option<i64>>,
     trust: Trust,
     /// Deletions that watches of single keys may tell.
     unheard: Vec<(Vec<u8>, i64)>,
@@ -172,9 +177,11 @@ impl World {
         Before { entries, more: more && self.trust != Trust::Answers, count: all.count }
     }
 
-    fn list(&self) -> Listed {
+    fn list(&mut self) -> Listed {
         let all = Listed::all(self.revision, self.live.clone());
-        let Some(up_to) = self.queue.sole() else { return all };
+        let Some(up_to) = self.asked.take().unwrap_or_else(|| self.queue.sole()) else {
+            return all;
+        };
         let own = all.entries.into_iter().filter(|entry| entry.revision <= up_to).collect();
         let (entries, more) = last(own, LAST + 1);
         let low = entries.first().map(|first| first.revision + 1);
@@ -247,7 +254,11 @@ impl World {
                 self.events.clear();
                 self.queue.watch_ended();
             }
-            Step::List => self.lists.push(self.list()),
+            Step::Ask => self.asked = Some(self.queue.sole()),
+            Step::List => {
+                let list = self.list();
+                self.lists.push(list);
+            }
             Step::ListAnswer(n) if !self.lists.is_empty() => {
                 let list = self.lists.remove(n % self.lists.len());
                 self.queue.listed(&list);
@@ -325,6 +336,7 @@ impl World {
         }
         self.step(&Step::Deliver(1000));
         self.lists.clear();
+        self.asked = None;
         if self.watching && self.wanted.is_none() && !self.queue.wants_list() {
             return None;
         }
