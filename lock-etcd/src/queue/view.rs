@@ -21,8 +21,9 @@
 //! A list of the last entries before an attempt admits nothing: others may stand before these. The
 //! attempt is *known* when the view has all entries before it: by a list that goes back to the head
 //! of the queue, or by one that goes back behind a known attempt. It stays known, since that set
-//! only shrinks. Attempts up to one revision are known: what is known before one is known before
-//! all earlier ones.
+//! only shrinks, until a list does not go back so far: the view would keep entries that are gone.
+//! Attempts up to one revision are known: what is known before one is known before all earlier
+//! ones.
 //!
 //! The deletion of a *signal* reports that an entry has become shared, and a list shows which.
 
@@ -249,12 +250,12 @@ impl<M> Queue<M> {
         }
     }
 
-    /// Takes the entries before our attempts that are not known yet.
+    /// Takes the entries before our attempts that are not known yet, or not any more.
     fn learn(&mut self, list: &Listed) {
         let listed =
             |mine: &&Own<M>| mine.seen <= list.revision && list.range.contains(&mine.revision);
         let Some(last) = self.mine.iter().rfind(listed).map(|mine| mine.revision) else { return };
-        if last <= self.known {
+        if last <= self.known && list.has_the_head() {
             return;
         }
         for entry in list.entries.iter().filter(|entry| entry.revision < last) {
@@ -262,9 +263,8 @@ impl<M> Queue<M> {
                 self.insert(entry.clone());
             }
         }
-        if list.has_the_head() {
-            self.known = last;
-        }
+        // Of the entries before these, some that were known may be gone unnoticed.
+        self.known = if list.has_the_head() { last } else { 0 };
     }
 
     /// Our attempts that have lost their entry.
@@ -359,11 +359,11 @@ impl<M> Queue<M> {
 
     /// Whether a list is needed before the watch can be relied on.
     pub(crate) fn wants_list(&self) -> bool {
-        let unsure = |mine: &Own<M>| {
-            let is_unknown = mine.ahead.is_some() && mine.revision > self.known;
-            is_unknown || !mine.covered || mine.seen < self.signalled
-        };
-        self.watched.is_some() && self.mine.iter().any(unsure)
+        let unsure = |mine: &Own<M>| !mine.covered || mine.seen < self.signalled;
+        // A list for the first one, or a later attempt's, makes those behind it known.
+        let first = self.mine.iter().find(|mine| mine.ahead.is_some());
+        let is_unknown = first.is_some_and(|first| first.revision > self.known);
+        self.watched.is_some() && (is_unknown || self.mine.iter().any(unsure))
     }
 
     /// Removes an attempt of ours that is over. Its entry stays until the watch reports its

@@ -160,6 +160,36 @@ fn the_last_entries_before_an_attempt_do_not_admit_it() {
     assert!(queue.admitted(None).next().is_some());
 }
 
+/// The list does not show that the first one is gone, and no watch will.
+#[test]
+fn a_known_attempt_is_known_no_more_after_a_short_list() {
+    let mut queue = Queue::default();
+    queue.enter(10, entry(10, "own"), all([entry(5, "a"), entry(8, "b"), entry(9, "c")]), ());
+    queue.watch_began(12);
+    let entries = [entry(9, "c"), entry(10, "own")];
+    queue.listed(&Listed { range: 10..=10, ..list(12, entries) });
+    queue.deleted(b"b", 13);
+    queue.deleted(b"c", 14);
+    assert!(queue.admitted(None).next().is_none() && queue.wants_list());
+    queue.listed(&Listed { range: 0..=10, ..list(14, [entry(10, "own")]) });
+    assert!(queue.admitted(None).next().is_some() && !queue.wants_list());
+}
+
+/// One list is enough for all of them.
+#[test]
+fn an_unknown_attempt_behind_a_known_one_needs_no_list_yet() {
+    let mut queue = Queue::default();
+    queue.watch_began(1);
+    queue.enter(10, entry(10, "holder"), None, ());
+    queue.enter(20, entry(20, "first"), all([entry(10, "holder"), entry(11, "a")]), ());
+    queue.enter(30, entry(30, "second"), last([entry(29, "b")]), ());
+    assert!(!queue.wants_list());
+    queue.released(10, b"holder");
+    assert!(!queue.wants_list());
+    queue.released(20, b"first");
+    assert!(queue.wants_list() && queue.admitted(None).next().is_none());
+}
+
 /// A client with many waiters on a name needs no list for each.
 #[test]
 fn what_is_known_before_an_earlier_attempt_completes_a_short_list() {
