@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use futures_util::future::join_all;
-use lock_core::{Error, Locks, Result};
+use lock_core::{Clock, Error, Locks, Result};
 use lock_lab::{Counters, Etcd, size};
 use tokio::task::JoinHandle;
 
@@ -62,10 +62,12 @@ async fn hand_overs(etcd: &Etcd, clients: &[Locks]) -> Counters {
     let before = etcd.counters().await.unwrap();
     let waiting: Vec<_> = clients[1..].iter().map(|locks| resource.take(locks)).collect();
     until_keys(etcd, before.get("keys") + waiting.len() as u64).await;
+    let (count, began) = (waiting.len(), Clock::Boot.now());
     guard.release().await.unwrap();
     for waiter in waiting {
         soon(waiter).await.unwrap().unwrap();
     }
+    println!("{count} hand-overs in {:?}", Clock::Boot.now().since(began));
     until_quiet(etcd).await;
     etcd.counters().await.unwrap().since(&before)
 }
@@ -80,6 +82,8 @@ mod alone {
         let etcd = etcd().await;
         let clients = crowd(&etcd, size(64, 300)).await;
         let acquired = clients.len() as u64 - 1;
+        // Shows how fast eight clients are.
+        hand_overs(&etcd, &clients[..9]).await;
         let mut all = Vec::new();
         for _ in 0..ROUNDS {
             let spent = hand_overs(&etcd, &clients).await;
