@@ -27,8 +27,12 @@ impl Names {
         match (message.canceled(), message.created()) {
             (true, true) => self.refused(&queue, id, message.cancel_reason()),
             (true, false) => self.cancelled(&queue, id, message),
-            (false, _) => {
-                match self.watched.get(&queue).and_then(|watched| watched.watch) == Some(id) {
+            (false, begins) => {
+                let Some(watched) = self.watched.get_mut(&queue) else { return Ok(()) };
+                if begins {
+                    (watched.denied, watched.locked) = (false, None);
+                }
+                match watched.watch == Some(id) {
                     true => self.news(&queue, message),
                     false => self.heard(&queue, message),
                 }
@@ -79,7 +83,6 @@ impl Names {
         if message.created() {
             let now = message.header().map_or(0, |header| header.revision());
             watched.queue.watch_began(if watched.start > 0 { watched.start - 1 } else { now });
-            (watched.denied, watched.locked) = (false, None);
         }
         let synced_now = !message.events().is_empty() && watched.step < STEPS.len();
         for event in message.events() {

@@ -86,7 +86,7 @@ impl Names {
 
     /// Has the queue listed if the bell may have been deleted before its watch began, and after the
     /// last list.
-    fn look_for_bell(&mut self, queue: &Arc<str>) {
+    pub(super) fn look_for_bell(&mut self, queue: &Arc<str>) {
         let Some(watched) = self.watched.get_mut(queue) else { return };
         let began = watched.bell.as_ref().map_or(0, |bell| bell.began);
         if watched.queue.may_ring_by(began, AHEAD) {

@@ -147,6 +147,7 @@ impl Names {
     pub(crate) fn not_listed(&mut self, queue: &Arc<str>) {
         let Some(watched) = self.watched.get_mut(queue) else { return };
         watched.listing = false;
+        self.look_for_bell(queue);
         self.judge(queue, None);
     }
 }
