@@ -100,7 +100,8 @@ async fn least_requests(store: &str, server: &Server, pair: impl AsyncFn()) -> u
 
 /// The first waiter is granted, and no other waiter wakes up. A release causes at most one event
 /// per waiting client and no request. On ZooKeeper it causes one look at the directory if the
-/// waiter did not know yet that the one before it was the first.
+/// waiter did not know yet that the one before it was the first. On etcd it causes one if the turn
+/// of a client comes near that entered behind more than eight entries.
 async fn a_release_before_waiters(store: &str) {
     let (server, url) = patient(store).await;
     for waiters in [2, 10, 100] {
@@ -121,7 +122,8 @@ async fn release(store: &str, server: &Server, clients: &[Locks], waiters: usize
         let (locks, name) = (&clients[0], &name);
         async move { locks.inspect(name).await.unwrap().len() == n }
     };
-    let allowed = u64::from(store == "zookeeper");
+    let is_crowd = store == "etcd" && clients.len() > 8;
+    let allowed = u64::from(is_crowd || store == "zookeeper");
     let (mut caused, mut delivered) = (u64::MAX, u64::MAX);
     for round in 0..MANY_ROUNDS {
         if caused <= allowed && delivered <= clients.len() as u64 {

@@ -58,8 +58,8 @@
 //! a restart of a member, and the loss of a member where three vote. The page `docs/stores/etcd.md`
 //! of the repository has the promises, limits and costs in full. For programs that call the driver:
 //!
-//! - A waiter fails at once when its session or its entry is gone. It is never silently queued
-//!   again.
+//! - A waiter fails at once when its session or its entry is gone; far back in a queue it hears of
+//!   its entry within 8 s. It is never silently queued again.
 //! - A holder learns of a lost lock from its own deadline, from the answer to a keep-alive, and
 //!   from the watch of its key: at once in a hold of more than 50 ms, within 150 ms in a younger
 //!   one. If an operator, or a leader of etcd that stalled, revokes a living lease, the next waiter
@@ -129,8 +129,10 @@
 //! sessions, which have read the new floor.
 //!
 //! An uncontended acquire is one transaction, and so is a release, also between others. A waiter
-//! watches the queue, and a release sends it one event; it asks nothing. Watches have lost events
-//! (etcd#18089), so waiters and holders also read now and then.
+//! watches the queue, and a release sends it one event; it asks nothing. An exclusive attempt
+//! behind more than 8 entries sees the last 8 alone. It first watches one of these, and the queue
+//! when that one is gone (`queue/far.rs`). Watches have lost events (etcd#18089), so waiters and
+//! holders also read now and then.
 //!
 //! A *downgrade* leaves the entry in its place and puts a mark beside it. The mark counts if it was
 //! written after the entry. Watches report deletions only, so the `.x` key comes and goes to tell

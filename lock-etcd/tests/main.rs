@@ -6,6 +6,7 @@ mod connecting;
 #[path = "../../tests/shared/contend.rs"]
 mod contend;
 mod convert;
+mod crowd;
 mod detach;
 mod election;
 mod faults;

@@ -144,8 +144,7 @@ pub(crate) async fn adopt(
             Ok(Attempted::Entered(_)) => {
                 entry.set_stake(Stake::Entry(revision));
                 end_lease(store, left.lease);
-                let (header, before) = (entry.header, Vec::new());
-                let alone = Entered { header, revision, before };
+                let alone = Entered { header: entry.header, revision, before: Default::default() };
                 let held = entry.settle(alone, request, attempt, sent).await;
                 return held.map_err(|(mut entry, error)| {
                     // The lock has gone with the session.

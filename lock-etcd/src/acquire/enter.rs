@@ -3,7 +3,8 @@
 //!
 //! - If the key of the attempt is not there (a try: if no key of the queue is), and the session's
 //!   epoch is the one that the client knows,
-//! - then list the keys of the queue (not in a try), and put the entry with the session's lease;
+//! - then list the keys of the queue (not in a try; the last ones for an exclusive entry), and put
+//!   the entry with the session's lease;
 //! - else read the epoch.
 //!
 //! The revision of the put is the token, without the session's token floor. The lock is held if no
@@ -113,7 +114,7 @@ impl OwnEntry {
                 _ => return Ok(entered),
             }
         }
-        let txn = |guard: Guard<'_>| requests::queue_up(&queue, entry, guard);
+        let txn = |guard: Guard<'_>| requests::queue_up(&queue, request.kind, entry, guard);
         self.send(request, attempt, began, txn).await
     }
 

@@ -7,7 +7,8 @@
 //!     send one transaction:
 //!       if the session's key has its epoch, and the entry's key is free
 //!          (a try: the queue is empty)
-//!       then list the queue, and put the entry with the session's lease
+//!       then list the queue (an exclusive attempt: its last entries), and put the entry with the
+//!            session's lease
 //!       else read the session's key
 //!     and again until it is answered, or the caller's time is over:
 //!       no answer: it may have made the entry, or may still (Stake::Doubtful)
@@ -114,7 +115,7 @@ impl OwnEntry {
     /// Waits until the entries before this one leave room for it.
     async fn wait(&self, entered: Entered, request: &Request, attempt: &Attempt) -> Result<()> {
         let Entered { revision, before, .. } = entered;
-        attempt.queued(&request.name, Some(before.len()));
+        attempt.queued(&request.name, Some(before.count));
         let own = QueueEntry { revision, key: self.key.as_bytes().to_vec(), kind: request.kind };
         let told =
             self.store.watcher.names().enter(&self.queue, attempt.id(), own, before, request.ttl);
@@ -144,7 +145,12 @@ impl OwnEntry {
         attempt: &Attempt,
         asked: Instant,
     ) -> Result<EtcdLease, (Self, Error)> {
-        let (revision, refusal) = (entered.revision, refusal(request, &entered.before));
+        let (revision, before) = (entered.revision, &entered.before);
+        let refusal = match before.more {
+            // What is known of the queue admits nothing.
+            true => Some(contended(request)),
+            false => refusal(request, &before.entries),
+        };
         let waits = match refusal {
             None => false,
             Some(Error::Contended { .. }) if request.wait == Wait::Queue => true,

@@ -123,7 +123,7 @@ async fn hold(
 ) -> Result<Vec<EtcdLease>> {
     let (mut leases, mut failed) = (Vec::with_capacity(entries.len()), None);
     for (entry, (request, attempt)) in entries.into_iter().zip(wishes) {
-        let alone = Entered { header: entry.header, revision, before: Vec::new() };
+        let alone = Entered { header: entry.header, revision, before: Default::default() };
         match entry.settle(alone, request, attempt, asked).await {
             Ok(lease) => leases.push(lease),
             Err((entry, error)) => failed = Some(give_up(entry, attempt, error).await),

@@ -1,8 +1,8 @@
 //! From the keys below a name's prefix to the entries of its queue.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::RangeInclusive};
 
-use etcd_client::proto::PbKeyValue;
+use etcd_client::proto::{PbKeyValue, PbRangeResponse};
 use lock_core::Kind;
 
 use crate::layout::keys::{self, Role, role};
@@ -14,6 +14,66 @@ pub(crate) struct QueueEntry {
     pub(crate) revision: i64,
     pub(crate) key: Vec<u8>,
     pub(crate) kind: Kind,
+}
+
+/// The entries before an attempt, in any order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Before {
+    pub(crate) entries: Vec<QueueEntry>,
+    /// Whether there are more, before these.
+    pub(crate) more: bool,
+    /// How many there are. Marks and signals count, too, if there are more.
+    pub(crate) count: usize,
+}
+
+impl Before {
+    /// All entries before an attempt.
+    pub(crate) fn all(entries: Vec<QueueEntry>) -> Self {
+        Self { count: entries.len(), entries, more: false }
+    }
+
+    /// Reads a range of a queue's keys, or the last of them.
+    pub(crate) fn read(range: PbRangeResponse) -> Self {
+        let (more, count) = (range.more, usize::try_from(range.count).unwrap_or_default());
+        let entries = sorted_entries(range.kvs);
+        let count = if more { count } else { entries.len() };
+        Self { entries, more, count }
+    }
+}
+
+/// A queue at a revision, or later.
+#[derive(Clone, Debug)]
+pub(crate) struct Listed {
+    pub(crate) revision: i64,
+    pub(crate) entries: Vec<QueueEntry>,
+    /// It has all entries with these create revisions.
+    pub(crate) range: RangeInclusive<i64>,
+}
+
+impl Listed {
+    /// All entries of a queue.
+    pub(crate) fn all(revision: i64, entries: Vec<QueueEntry>) -> Self {
+        Self { revision, entries, range: 0..=i64::MAX }
+    }
+
+    /// Reads the keys of a queue: all, or the last of those up to a create revision.
+    pub(crate) fn read(revision: i64, found: PbRangeResponse, up_to: Option<i64>) -> Self {
+        let low = found.kvs.iter().map(|kv| kv.create_revision).min().filter(|_| found.more);
+        // Another entry with the lowest revision may have been left out.
+        let range = low.map_or(0, |low| low + 1)..=up_to.unwrap_or(i64::MAX);
+        Self { revision, entries: sorted_entries(found.kvs), range }
+    }
+
+    /// Whether it shows no entry before the last one, though there are some: marks and signals
+    /// stand there, too.
+    pub(crate) fn is_blind(&self) -> bool {
+        !self.has_the_head() && self.entries.len() < 2
+    }
+
+    /// Whether it goes back to the head of the queue.
+    pub(crate) fn has_the_head(&self) -> bool {
+        *self.range.start() == 0
+    }
 }
 
 /// An entry as it is in the store.
@@ -77,6 +137,12 @@ pub(crate) fn queue_entries(kvs: Vec<PbKeyValue>) -> Vec<QueueEntry> {
     entries(kvs).into_iter().map(|standing| standing.entry).collect()
 }
 
+/// Same as [`queue_entries`], for keys in any order.
+fn sorted_entries(mut kvs: Vec<PbKeyValue>) -> Vec<QueueEntry> {
+    kvs.sort_unstable_by(|one, other| one.key.cmp(&other.key));
+    queue_entries(kvs)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,6 +167,19 @@ mod tests {
             listed,
             [(10, Kind::Shared), (11, Kind::Exclusive), (13, Kind::Shared), (14, Kind::Exclusive)]
         );
+    }
+
+    #[test]
+    fn the_last_keys_of_a_queue_are_not_all_entries_before_an_attempt() {
+        let kvs = vec![kv("a/2.0", 14, 14), kv("a/1.0.s", 13, 13), kv("a/1.0", 12, 12)];
+        let found = PbRangeResponse { kvs, more: true, count: 9, ..Default::default() };
+        let before = Before::read(found.clone());
+        assert_eq!((before.more, before.count, before.entries.len()), (true, 9, 2));
+        assert_eq!(before.entries[0].kind, Kind::Shared);
+        let listed = Listed::read(20, found.clone(), Some(14));
+        assert_eq!((listed.range.clone(), listed.has_the_head()), (13..=14, false));
+        let all = Listed::read(20, PbRangeResponse { more: false, ..found }, Some(14));
+        assert_eq!((all.range.clone(), all.has_the_head()), (0..=14, true));
     }
 
     #[test]

@@ -27,8 +27,15 @@ impl Names {
         match (message.canceled(), message.created()) {
             (true, true) => self.refused(&queue, id, message.cancel_reason()),
             (true, false) => self.cancelled(&queue, id, message),
-            (false, _) => {
-                self.news(&queue, message);
+            (false, begins) => {
+                let Some(watched) = self.watched.get_mut(&queue) else { return Ok(()) };
+                if begins {
+                    (watched.denied, watched.locked) = (false, None);
+                }
+                match watched.watch == Some(id) {
+                    true => self.news(&queue, message),
+                    false => self.heard(&queue, message),
+                }
                 Ok(())
             }
         }
@@ -52,7 +59,7 @@ impl Names {
     pub(super) fn lost(&mut self) -> Vec<Arc<str>> {
         self.watches.clear();
         self.observed.clear();
-        self.watched.values_mut().for_each(Watched::unwatched);
+        self.watched.values_mut().for_each(|watched| drop(watched.unwatched()));
         self.watched.keys().cloned().collect()
     }
 
@@ -66,9 +73,8 @@ impl Names {
             return self.close(queue);
         }
         watched.step = 0;
-        let poll = watched.next_poll(Clock::Boot.now());
-        self.watch(queue, 0);
-        self.set_due(queue, Some(poll));
+        self.follow(queue, 0);
+        self.plan(queue);
     }
 
     /// Handles a message of a watch: it has begun, or reports events.
@@ -77,7 +83,6 @@ impl Names {
         if message.created() {
             let now = message.header().map_or(0, |header| header.revision());
             watched.queue.watch_began(if watched.start > 0 { watched.start - 1 } else { now });
-            (watched.denied, watched.locked) = (false, None);
         }
         let synced_now = !message.events().is_empty() && watched.step < STEPS.len();
         for event in message.events() {
@@ -146,8 +151,8 @@ impl Names {
     /// Handles a name that the login may not watch. Its waiters fail. Its holders keep their locks,
     /// and do not learn of a deletion. The watch is tried again later.
     fn deny(&mut self, queue: &Arc<str>, reason: &str) {
+        self.unwatch(queue);
         let Some(watched) = self.watched.get_mut(queue) else { return };
-        watched.unwatched();
         if !std::mem::replace(&mut watched.denied, true) {
             trace::unwatched(STORE, &format_args!("{queue}: {reason}"));
         }
@@ -158,12 +163,11 @@ impl Names {
         self.set_due(queue, Some(Clock::Boot.now() + LINGER));
     }
 
-    /// Notes that etcd has ended a watch.
+    /// Notes that etcd has ended a watch. What else is watched of a far name is of no use without
+    /// it.
     fn ended(&mut self, queue: &Arc<str>, id: i64) {
         self.watches.ended(id);
-        if let Some(watched) = self.watched.get_mut(queue) {
-            watched.unwatched();
-        }
+        self.unwatch(queue);
     }
 
     fn cancelled(

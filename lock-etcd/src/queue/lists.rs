@@ -11,12 +11,16 @@ use lock_core::{Clock, Instant, deadline::jitter};
 use tokio::task::coop;
 
 use crate::{
-    layout::listing::QueueEntry,
+    layout::listing::Listed,
     queue::{
         name::{LINGER, STEPS},
         watcher::{Names, Watcher},
     },
-    wire::{connection::LONGEST_PAUSE, login::Login, reads},
+    wire::{
+        connection::LONGEST_PAUSE,
+        login::Login,
+        reads::{self, Wanted},
+    },
 };
 
 /// How many names are listed in one request; etcd allows 128 operations in a transaction.
@@ -58,9 +62,10 @@ pub(crate) async fn run(watcher: Arc<Watcher>) {
 
 async fn list(watcher: &Watcher, queues: Vec<Arc<str>>) {
     let connection = &watcher.connection;
-    let lists = reads::list(connection, &queues).await;
+    let wanted = watcher.names().wanted(queues);
+    let lists = reads::list(connection, &wanted).await;
     let mut failed = Vec::new();
-    for (queue, mut list) in queues.iter().zip(lists) {
+    for (Wanted { queue, .. }, mut list) in wanted.iter().zip(lists) {
         let refused = watcher.names().take_refused(queue);
         if let (Some(generation), Ok(_)) = (refused, &list) {
             // The read has renewed a login that has expired, but not that of the stream.
@@ -72,7 +77,7 @@ async fn list(watcher: &Watcher, queues: Vec<Arc<str>>) {
             names.watch_again(queue, list.as_ref().err(), may_be_another);
         }
         match list {
-            Ok(list) => names.listed(queue, list.revision, &list.entries),
+            Ok(list) => names.listed(queue, &list),
             Err(_) => failed.push(queue),
         }
     }
@@ -88,6 +93,12 @@ async fn list(watcher: &Watcher, queues: Vec<Arc<str>>) {
 }
 
 impl Names {
+    /// Returns how much of each queue to list.
+    fn wanted(&self, queues: Vec<Arc<str>>) -> Vec<Wanted> {
+        let up_to = |queue: &str| self.watched.get(queue).and_then(|watched| watched.queue.sole());
+        queues.into_iter().map(|queue| Wanted { up_to: up_to(&queue), queue }).collect()
+    }
+
     /// Returns the names to list now, and when to come again.
     pub(crate) fn next_list(&mut self, now: Instant) -> (Option<Vec<Arc<str>>>, Instant) {
         // Not all at once: after a reconnect, 10,000 names may be due.
@@ -111,7 +122,7 @@ impl Names {
         if watched.is_over() {
             return self.close(queue);
         }
-        if watched.watch.is_none() {
+        if watched.is_unwatched() {
             // It was refused. Its waiters learn from the list that follows when it begins.
             let due = now + watched.poll.unwrap_or(LINGER);
             self.watch(queue, 0);
@@ -123,18 +134,20 @@ impl Names {
         self.set_due(queue, Some(next));
     }
 
-    /// Takes a list of a name's queue at a revision.
-    pub(crate) fn listed(&mut self, queue: &Arc<str>, at: i64, entries: &[QueueEntry]) {
+    /// Takes a list of a name's queue.
+    pub(crate) fn listed(&mut self, queue: &Arc<str>, list: &Listed) {
         let Some(watched) = self.watched.get_mut(queue) else { return };
         watched.listing = false;
-        watched.queue.listed(at, entries);
-        self.judge(queue, Some(at));
+        watched.queue.listed(list);
+        self.follow_list(queue, list.revision);
+        self.judge(queue, Some(list.revision));
     }
 
     /// Notes that a list failed. It is tried again later.
     pub(crate) fn not_listed(&mut self, queue: &Arc<str>) {
         let Some(watched) = self.watched.get_mut(queue) else { return };
         watched.listing = false;
+        self.look_for_bell(queue);
         self.judge(queue, None);
     }
 }

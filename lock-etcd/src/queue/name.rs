@@ -1,6 +1,6 @@
 //! The state of one watched name.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use lock_core::{Instant, Validity};
 use tokio::sync::oneshot;
@@ -14,6 +14,11 @@ use crate::queue::view::Queue;
 /// event or the end of these steps. The lists bound the delay for a waiter.
 pub(crate) const STEPS: [Duration; 3] =
     [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(80)];
+
+/// When to list a far name, each counted from the one before. The first of these lists finds a bell
+/// that left the queue out of order just before its watch began. The second one has our own keys
+/// watched, too: most waits are over by then.
+pub(crate) const FAR_STEPS: [Duration; 2] = [Duration::from_secs(2), LINGER];
 
 /// How long a name stays watched after its last waiter has left: meanwhile waiters need not
 /// wait for a new watch.
@@ -61,11 +66,25 @@ impl Mine {
     }
 }
 
+/// What is watched of a far name in place of its queue.
+pub(crate) struct Bell {
+    /// The key of the entry whose deletion says that our first attempt comes near.
+    pub(crate) key: Vec<u8>,
+    /// The revision at which its watch began; 0 if it has not.
+    pub(crate) began: i64,
+    /// The watches of this key, and of our own keys.
+    pub(crate) watches: HashMap<Vec<u8>, i64>,
+}
+
 /// One watched name.
 #[derive(Default)]
 pub(crate) struct Watched {
     pub(crate) queue: Queue<Mine>,
     pub(crate) watch: Option<i64>,
+    /// There is one as long as the name is far. Then its queue has no watch.
+    pub(crate) bell: Option<Bell>,
+    /// Whether it was far: the next attempt will be, too, and needs no watch of the queue.
+    pub(crate) crowded: bool,
     /// The generation of the connection on which etcd refused its watch. A list must show whether
     /// the login may read the queue.
     pub(crate) refused: Option<u64>,
@@ -75,7 +94,7 @@ pub(crate) struct Watched {
     pub(crate) locked: Option<Instant>,
     /// The revision at which the watch begins; 0 is "now".
     pub(crate) start: i64,
-    /// How many of [`STEPS`] are done.
+    /// How many of [`STEPS`], or [`FAR_STEPS`], are done.
     pub(crate) step: usize,
     /// How often to list while an attempt waits: watches have lost events before (etcd#18089). `None`
     /// if no attempt has waited here.
@@ -96,16 +115,23 @@ impl Watched {
         self.queue.mine().all(is_lost)
     }
 
-    /// Notes that its watch is gone: deletions may go unnoticed.
-    pub(crate) fn unwatched(&mut self) {
+    /// Notes that it is not watched any more: deletions may go unnoticed. Returns its watches.
+    pub(crate) fn unwatched(&mut self) -> Vec<i64> {
         self.queue.watch_ended();
-        self.watch = None;
+        let bell = self.bell.take().into_iter().flat_map(|bell| bell.watches.into_values());
+        self.watch.take().into_iter().chain(bell).collect()
+    }
+
+    /// Whether neither its queue nor its bell is watched.
+    pub(crate) fn is_unwatched(&self) -> bool {
+        self.watch.is_none() && self.bell.is_none()
     }
 
     /// Returns when to list it next.
     pub(crate) fn next_poll(&self, now: Instant) -> Instant {
+        let steps: &[Duration] = if self.bell.is_some() { &FAR_STEPS } else { &STEPS };
         let wait = match self.is_waited() {
-            true => STEPS.get(self.step).copied().or(self.poll).unwrap_or(LINGER),
+            true => steps.get(self.step).copied().or(self.poll).unwrap_or(LINGER),
             false => HELD,
         };
         now + wait

@@ -71,7 +71,7 @@ pub(crate) async fn run(watcher: Arc<Watcher>) {
 
 async fn open(connection: &Connection, first: Open) -> Result<WatchStream, Failure> {
     let mut client = connection.member().client.watch_client();
-    let opened = client.watch(&*first.queue, Some(options(&first)));
+    let opened = client.watch(first.target(), Some(options(&first)));
     let limit = connection.limits.request;
     match Box::pin(Clock::Boot.timeout(limit, opened)).await {
         Some(opened) => opened.map_err(Failure::of_stream),
@@ -80,8 +80,8 @@ async fn open(connection: &Connection, first: Open) -> Result<WatchStream, Failu
 }
 
 fn options(open: &Open) -> WatchOptions {
-    let options = WatchOptions::new().with_prefix().with_watch_id(open.id);
-    let options = options.with_start_revision(open.start);
+    let options = WatchOptions::new().with_watch_id(open.id).with_start_revision(open.start);
+    let options = if open.key.is_none() { options.with_prefix() } else { options };
     match open.puts {
         true => options,
         false => options.with_filters([WatchFilterType::NoPut]),
@@ -99,7 +99,7 @@ async fn feed(watcher: &Watcher, mut requests: WatchRequestSender) -> Result<Inf
             watcher.work.notified().await;
         }
         if let Some(open) = open {
-            requests.watch(&*open.queue, Some(options(&open))).await?;
+            requests.watch(open.target(), Some(options(&open))).await?;
         }
         if let Some(id) = close {
             requests.cancel(id).await?;

@@ -4,7 +4,7 @@
 //! rule](lock_core::queue) says which of them hold the lock. A client sees the queue in two ways:
 //!
 //! - **lists**: the entries before an attempt's own as the acquiring transaction saw them, and
-//!   later the whole queue at some revision. A list is exact.
+//!   later the queue at some revision. A list is exact, but may have only the last entries.
 //! - **deletions** from the name's watch. A late or lost one delays a waiter, but never admits one
 //!   wrongly.
 //!
@@ -18,6 +18,13 @@
 //! unnoticed. If it is covered, the same watch would have reported that in the same or an earlier
 //! message.
 //!
+//! A list of the last entries before an attempt admits nothing: others may stand before these. The
+//! attempt is *known* when the view has all entries before it: by a list that goes back to the head
+//! of the queue, or by one that goes back behind a known attempt. It stays known, since that set
+//! only shrinks, until a list does not go back so far: the view would keep entries that are gone.
+//! Attempts up to one revision are known: what is known before one is known before all earlier
+//! ones.
+//!
 //! The deletion of a *signal* reports that an entry has become shared, and a list shows which.
 
 use std::collections::{HashMap, VecDeque};
@@ -26,7 +33,7 @@ use lock_core::queue::{self, Kind};
 
 use crate::layout::{
     keys::{Role, role},
-    listing::QueueEntry,
+    listing::{Before, Listed, QueueEntry},
 };
 
 /// How many deletions are remembered for acquiring transactions that are still under way. If there
@@ -45,6 +52,8 @@ pub(crate) struct Queue<M> {
     order: VecDeque<(i64, Kind)>,
     /// Our attempts, sorted by revision.
     mine: VecDeque<Own<M>>,
+    /// All entries before our attempts up to this revision are in `order`, or gone.
+    known: i64,
     /// Our attempts that have lost their entry.
     gone: Vec<M>,
     /// The last deletions, oldest first.
@@ -62,6 +71,9 @@ struct Own<M> {
     /// The last revision at which a list had it.
     seen: i64,
     covered: bool,
+    /// How many entries were before it when it entered. `None` for a hold that never waited: it
+    /// need not be known.
+    ahead: Option<usize>,
     what: M,
 }
 
@@ -71,6 +83,7 @@ impl<M> Default for Queue<M> {
             live: HashMap::new(),
             order: VecDeque::new(),
             mine: VecDeque::new(),
+            known: 0,
             gone: Vec::new(),
             deleted: VecDeque::new(),
             forgotten: 0,
@@ -81,9 +94,9 @@ impl<M> Default for Queue<M> {
 }
 
 impl<M> Queue<M> {
-    /// Adds an attempt of ours, with the entries before it. Its entry still stood at the revision
-    /// `seen`.
-    pub(crate) fn enter(&mut self, seen: i64, own: QueueEntry, before: Vec<QueueEntry>, what: M) {
+    /// Adds an attempt of ours, with the entries before it; `None` for a hold that never waited.
+    /// Its entry still stood at the revision `seen`.
+    pub(crate) fn enter(&mut self, seen: i64, own: QueueEntry, before: Option<Before>, what: M) {
         // Entries known from before may be gone: no attempt of ours was there to notice.
         self.forget_if_idle();
         let revision = own.revision;
@@ -93,7 +106,13 @@ impl<M> Queue<M> {
             // The entries before it are dropped: some of them may be gone unnoticed.
             return self.gone.push(what);
         }
-        for entry in before {
+        let ahead = before.as_ref().map(|before| before.count);
+        let is_known = match &before {
+            Some(before) => self.completes(before),
+            // It held the lock alone.
+            None => own.kind == Kind::Exclusive,
+        };
+        for entry in before.into_iter().flat_map(|before| before.entries) {
             if !self.was_deleted_since(revision, &entry.key) {
                 self.insert(entry);
             }
@@ -101,7 +120,17 @@ impl<M> Queue<M> {
         self.insert(own);
         let at = self.mine.partition_point(|mine| mine.revision < revision);
         self.mine.reserve_exact(usize::from(self.mine.is_empty()));
-        self.mine.insert(at, Own { revision, seen, covered, what });
+        self.mine.insert(at, Own { revision, seen, covered, ahead, what });
+        if is_known {
+            self.known = self.known.max(revision);
+        }
+    }
+
+    /// Whether these and the known entries are all before an attempt. A foreign transaction may
+    /// have made several entries in one revision, but none in that of an attempt of ours.
+    fn completes(&self, before: &Before) -> bool {
+        let lowest = before.entries.iter().map(|entry| entry.revision).min();
+        !before.more || lowest.is_some_and(|lowest| lowest <= self.known)
     }
 
     /// Whether the watch has reported the deletion of this key after this revision.
@@ -188,6 +217,9 @@ impl<M> Queue<M> {
             self.live.remove(key);
             self.remove(revision);
         }
+        if self.watched.is_none() {
+            return;
+        }
         if self.deleted.len() == REMEMBERED
             && let Some((_, at)) = self.deleted.pop_front()
         {
@@ -196,21 +228,43 @@ impl<M> Queue<M> {
         self.deleted.push_back((key.to_vec(), at));
     }
 
-    /// Takes a list of the whole queue at a revision.
-    pub(crate) fn listed(&mut self, at: i64, entries: &[QueueEntry]) {
+    /// Takes a list of the queue at a revision.
+    pub(crate) fn listed(&mut self, list: &Listed) {
+        let Listed { revision: at, entries, range } = list;
         let present: HashMap<&[u8], i64> =
             entries.iter().map(|entry| (entry.key.as_slice(), entry.revision)).collect();
         let is_gone = |key: &Vec<u8>, revision: &mut i64| {
-            *revision <= at && present.get(key.as_slice()) != Some(revision)
+            *revision <= *at
+                && range.contains(&*revision)
+                && present.get(key.as_slice()) != Some(revision)
         };
         let gone: Vec<i64> = self.live.extract_if(is_gone).map(|(_, revision)| revision).collect();
         gone.into_iter().for_each(|revision| self.remove(revision));
         entries.iter().for_each(|entry| self.update(entry));
-        let covers = self.watched.is_some_and(|from| from <= at) && self.forgotten <= at;
-        for mine in self.mine.iter_mut().filter(|mine| mine.seen <= at) {
-            mine.seen = at;
+        self.learn(list);
+        let covers = self.watched.is_some_and(|from| from <= *at) && self.forgotten <= *at;
+        let listed = |mine: &&mut Own<M>| mine.seen <= *at && range.contains(&mine.revision);
+        for mine in self.mine.iter_mut().filter(listed) {
+            mine.seen = *at;
             mine.covered |= covers;
         }
+    }
+
+    /// Takes the entries before our attempts that are not known yet, or not any more.
+    fn learn(&mut self, list: &Listed) {
+        let listed =
+            |mine: &&Own<M>| mine.seen <= list.revision && list.range.contains(&mine.revision);
+        let Some(last) = self.mine.iter().rfind(listed).map(|mine| mine.revision) else { return };
+        if last <= self.known && list.has_the_head() {
+            return;
+        }
+        for entry in list.entries.iter().filter(|entry| entry.revision < last) {
+            if !self.was_deleted_since(list.revision, &entry.key) {
+                self.insert(entry.clone());
+            }
+        }
+        // Of the entries before these, some that were known may be gone unnoticed.
+        self.known = if list.has_the_head() { last } else { 0 };
     }
 
     /// Our attempts that have lost their entry.
@@ -218,11 +272,11 @@ impl<M> Queue<M> {
         std::mem::take(&mut self.gone)
     }
 
-    /// Our attempts that certainly hold the lock: the rule admits them, and they are covered, or a
-    /// list at `listed_at` had them.
+    /// Our attempts that certainly hold the lock: all entries before them are known, the rule
+    /// admits them, and they are covered, or a list at `listed_at` had them.
     pub(crate) fn admitted(&mut self, listed_at: Option<i64>) -> impl Iterator<Item = &mut M> {
         let admitted = queue::admitted(self.order.iter().map(|(_, kind)| *kind));
-        let last = admitted.checked_sub(1).map_or(0, |last| self.order[last].0);
+        let last = admitted.checked_sub(1).map_or(0, |last| self.order[last].0).min(self.known);
         self.mine
             .iter_mut()
             .take_while(move |mine| mine.revision <= last)
@@ -246,27 +300,70 @@ impl<M> Queue<M> {
         self.mine.iter().map(|mine| &mine.what)
     }
 
-    /// The key of the first in line, as far as this is known.
+    /// The key of the first in line, if it is known.
     pub(crate) fn first(&self) -> Option<&[u8]> {
-        let (first, _) = self.order.front()?;
-        let mut keys = self.live.iter();
-        keys.find(|(_, revision)| *revision == first).map(|(key, _)| key.as_slice())
+        let (first, _) = self.order.front().filter(|(first, _)| *first <= self.known)?;
+        self.key(*first)
     }
 
-    /// All our attempts, with their places: 0 for the holders, 1 for the first that waits.
+    /// The key of the entry with this create revision.
+    fn key(&self, revision: i64) -> Option<&[u8]> {
+        let mut keys = self.live.iter();
+        keys.find(|(_, known)| **known == revision).map(|(key, _)| key.as_slice())
+    }
+
+    /// All our attempts, with their places: 0 for the holders, 1 for the first that waits. The
+    /// place of one that is not known is that from when it entered.
     pub(crate) fn places(&self) -> impl Iterator<Item = (&M, usize)> {
         let admitted = queue::admitted(self.order.iter().map(|(_, kind)| *kind));
-        let place = move |mine: &Own<M>| {
-            let at = self.find(mine.revision)?;
-            Some((at + 1).saturating_sub(admitted))
+        let place = move |mine: &Own<M>| match mine.ahead {
+            Some(ahead) if mine.revision > self.known => Some(ahead),
+            _ => Some((self.find(mine.revision)? + 1).saturating_sub(admitted)),
         };
         self.mine.iter().filter_map(move |mine| Some((&mine.what, place(mine)?)))
+    }
+
+    /// The create revision of our only attempt, if it is exclusive: the entries before it are all
+    /// that matters, and no matter which kind they have.
+    pub(crate) fn sole(&self) -> Option<i64> {
+        let own = self.mine.front().filter(|_| self.mine.len() == 1)?.revision;
+        let (_, kind) = self.order[self.find(own)?];
+        (kind == Kind::Exclusive).then_some(own)
+    }
+
+    /// The key of the last entry but so many before the first of our attempts, as far as it is
+    /// seen. `None` if an attempt is known, or holds.
+    pub(crate) fn bell(&self, ahead: usize) -> Option<&[u8]> {
+        let first = self.mine.front().filter(|first| first.revision > self.known)?.revision;
+        let all_wait = self.mine.iter().all(|mine| mine.ahead.is_some());
+        let last = self.find(first).filter(|_| all_wait)?.checked_sub(1)?;
+        self.key(self.order[last.saturating_sub(ahead)].0)
+    }
+
+    /// Whether the bell may be gone by this revision, if the entries go in order: as many revisions
+    /// have passed since it was seen as entries stand up to it, as far as their number is known.
+    pub(crate) fn may_ring_by(&self, revision: i64, ahead: usize) -> bool {
+        let Some(first) = self.mine.front() else { return false };
+        let up_to_it = match first.ahead {
+            Some(all) if first.seen == first.revision => all.saturating_sub(ahead),
+            // After a list, one entry before those that it shows.
+            _ => ahead + 1,
+        };
+        usize::try_from(revision - first.seen).is_ok_and(|passed| passed >= up_to_it)
+    }
+
+    /// The keys of our attempts.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.mine.iter().filter_map(move |mine| self.key(mine.revision))
     }
 
     /// Whether a list is needed before the watch can be relied on.
     pub(crate) fn wants_list(&self) -> bool {
         let unsure = |mine: &Own<M>| !mine.covered || mine.seen < self.signalled;
-        self.watched.is_some() && self.mine.iter().any(unsure)
+        // A list for the first one, or a later attempt's, makes those behind it known.
+        let first = self.mine.iter().find(|mine| mine.ahead.is_some());
+        let is_unknown = first.is_some_and(|first| first.revision > self.known);
+        self.watched.is_some() && (is_unknown || self.mine.iter().any(unsure))
     }
 
     /// Removes an attempt of ours that is over. Its entry stays until the watch reports its
@@ -282,6 +379,7 @@ impl<M> Queue<M> {
         if self.mine.is_empty() {
             self.live.clear();
             self.order.clear();
+            self.known = 0;
         }
     }
 

@@ -1,4 +1,5 @@
-//! A store with some clients. Its answers and events come late and in any order.
+//! A store with some clients. Its answers and events come late and in any order. An exclusive
+//! attempt sees the last two entries before it, at first and in lists.
 
 use std::collections::VecDeque;
 
@@ -14,6 +15,8 @@ pub(super) enum Step {
     /// A foreign client enters with one of a few keys, or leaves.
     ForeignEnters(usize, Kind),
     ForeignLeaves(usize),
+    /// A watch of one key tells of its deletion, while the queue is not watched.
+    Hear(usize),
     /// One of our attempts sends its acquiring transaction; its answer comes later.
     Enter(usize, Kind),
     Answer(usize),
@@ -30,6 +33,8 @@ pub(super) enum Step {
     Deliver(usize),
     WatchBegins,
     WatchEnds,
+    /// The next list is asked for; the store may answer when it does not fit any more.
+    Ask,
     List,
     ListAnswer(usize),
 }
@@ -53,12 +58,20 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0usize..4).prop_map(Step::Upgrade),
         2 => Just(Step::Upgraded),
         5 => (1usize..4).prop_map(Step::Deliver),
+        2 => (0usize..4).prop_map(Step::Hear),
         1 => Just(Step::WatchBegins),
         1 => Just(Step::WatchEnds),
+        1 => Just(Step::Ask),
         1 => Just(Step::List),
         2 => (0usize..4).prop_map(Step::ListAnswer),
     ];
     vec(step, 1..120)
+}
+
+/// Returns the last of these entries, and whether there are more.
+fn last(mut entries: Vec<QueueEntry>, last: usize) -> (Vec<QueueEntry>, bool) {
+    let hidden = entries.len().saturating_sub(last);
+    (entries.split_off(hidden), hidden > 0)
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -67,14 +80,33 @@ pub(super) enum State {
     Granted,
 }
 
+/// How many entries an exclusive attempt sees.
+const LAST: usize = 2;
+
+/// What a broken view takes for a list that goes back to the head of the queue.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum Trust {
+    /// Only such a list.
+    #[default]
+    Nothing,
+    /// The entries in the answer to an acquiring transaction.
+    Answers,
+    Lists,
+}
+
 /// The store, and the messages to and from it.
 #[derive(Default)]
 pub(super) struct World {
     revision: i64,
     pub(super) live: Vec<QueueEntry>,
     /// Answers under way.
-    answers: Vec<(QueueEntry, Vec<QueueEntry>)>,
-    lists: Vec<(i64, Vec<QueueEntry>)>,
+    answers: Vec<(QueueEntry, Before)>,
+    lists: Vec<Listed>,
+    /// Up to which revision the next list goes, if it was asked for.
+    asked: Option<Option<i64>>,
+    trust: Trust,
+    /// Deletions that watches of single keys may tell.
+    unheard: Vec<(Vec<u8>, i64)>,
     /// Events that the watch has not delivered yet.
     events: VecDeque<(Vec<u8>, i64)>,
     /// Signals that were not sent yet.
@@ -94,8 +126,8 @@ pub(super) struct World {
 
 impl World {
     /// Takes all steps, and checks each.
-    pub(super) fn after(steps: &[Step]) -> Result<Self, TestCaseError> {
-        let mut world = Self::default();
+    pub(super) fn after(steps: &[Step], trust: Trust) -> Result<Self, TestCaseError> {
+        let mut world = Self { trust, ..Self::default() };
         for step in steps {
             let listed_at = world.step(step);
             world.judge(listed_at)?;
@@ -130,9 +162,31 @@ impl World {
     }
 
     fn report(&mut self, key: Vec<u8>) {
-        if self.watching {
-            self.events.push_back((key, self.revision));
+        match self.watching {
+            true => self.events.push_back((key, self.revision)),
+            false => self.unheard.push((key, self.revision)),
         }
+    }
+
+    fn before(&self, kind: Kind) -> Before {
+        let all = Before::all(self.live.clone());
+        if kind != Kind::Exclusive {
+            return all;
+        }
+        let (entries, more) = last(all.entries, LAST);
+        Before { entries, more: more && self.trust != Trust::Answers, count: all.count }
+    }
+
+    fn list(&mut self) -> Listed {
+        let all = Listed::all(self.revision, self.live.clone());
+        let Some(up_to) = self.asked.take().unwrap_or_else(|| self.queue.sole()) else {
+            return all;
+        };
+        let own = all.entries.into_iter().filter(|entry| entry.revision <= up_to).collect();
+        let (entries, more) = last(own, LAST + 1);
+        let low = entries.first().map(|first| first.revision + 1);
+        let low = low.filter(|_| more && self.trust != Trust::Lists).unwrap_or(0);
+        Listed { entries, range: low..=up_to, ..all }
     }
 
     fn pick(&self, ours: bool, n: usize) -> Option<usize> {
@@ -154,7 +208,7 @@ impl World {
                 }
             }
             Step::Enter(n, kind) => {
-                let before = self.live.clone();
+                let before = self.before(kind);
                 if let Some(own) = self.put("o/", n, kind) {
                     self.answers.push((own, before));
                 }
@@ -162,7 +216,7 @@ impl World {
             Step::Answer(n) if !self.answers.is_empty() => {
                 let (own, before) = self.answers.remove(n % self.answers.len());
                 let state = State::Waiting(own.revision);
-                self.queue.enter(own.revision, own, before, state);
+                self.queue.enter(own.revision, own, Some(before), state);
             }
             Step::Delete(n) => {
                 if let Some(at) = self.pick(true, n) {
@@ -184,8 +238,13 @@ impl World {
                     }
                 }
             }
+            Step::Hear(n) if !self.watching && !self.unheard.is_empty() => {
+                let (key, at) = self.unheard.remove(n % self.unheard.len());
+                self.queue.deleted(&key, at);
+            }
             Step::WatchBegins if !self.watching => {
                 self.watching = true;
+                self.unheard.clear();
                 self.queue.watch_began(self.revision);
                 // A new watch is not relied on: there are lists at once, independent of the view.
                 self.wanted = Some(self.revision);
@@ -195,10 +254,15 @@ impl World {
                 self.events.clear();
                 self.queue.watch_ended();
             }
-            Step::List => self.lists.push((self.revision, self.live.clone())),
+            Step::Ask => self.asked = Some(self.queue.sole()),
+            Step::List => {
+                let list = self.list();
+                self.lists.push(list);
+            }
             Step::ListAnswer(n) if !self.lists.is_empty() => {
-                let (at, entries) = self.lists.remove(n % self.lists.len());
-                self.queue.listed(at, &entries);
+                let list = self.lists.remove(n % self.lists.len());
+                self.queue.listed(&list);
+                let at = list.revision;
                 self.wanted = self.wanted.filter(|wanted| at < *wanted);
                 return Some(at);
             }
@@ -245,7 +309,7 @@ impl World {
             Step::Upgraded => {
                 if let Some(entry) = self.upgrading.pop() {
                     self.holders.push(entry.revision);
-                    self.queue.enter(entry.revision, entry, Vec::new(), State::Granted);
+                    self.queue.enter(entry.revision, entry, None, State::Granted);
                 }
             }
             _ => {}
@@ -272,6 +336,7 @@ impl World {
         }
         self.step(&Step::Deliver(1000));
         self.lists.clear();
+        self.asked = None;
         if self.watching && self.wanted.is_none() && !self.queue.wants_list() {
             return None;
         }

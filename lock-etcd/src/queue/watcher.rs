@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::{
     layout::{
         keys::{queue_of, role},
-        listing::QueueEntry,
+        listing::{Before, QueueEntry},
     },
     queue::name::{Hint, LINGER, Mine, WaitEnd, Watched},
     wire::{connection::Connection, watches::Watches},
@@ -77,14 +77,14 @@ impl Names {
         queue: &Arc<str>,
         attempt: Uuid,
         own: QueueEntry,
-        before: Vec<QueueEntry>,
+        before: Before,
         ttl: Duration,
     ) -> oneshot::Receiver<WaitEnd> {
         let (tell, told) = oneshot::channel();
         let watched = self.watched.entry(queue.clone()).or_default();
         watched.poll = Some(ttl);
         let seen = own.revision;
-        self.add(queue, own, seen, before, Mine::Waiting(attempt, tell), 0);
+        self.add(queue, own, seen, Some(before), Mine::Waiting(attempt, tell), 0);
         told
     }
 
@@ -95,7 +95,7 @@ impl Names {
         queue: &Arc<str>,
         own: QueueEntry,
         seen: i64,
-        before: Vec<QueueEntry>,
+        before: Option<Before>,
         mine: Mine,
         start: i64,
     ) {
@@ -103,10 +103,9 @@ impl Names {
         // Otherwise the next list is due already, and a new attempt must not delay it.
         let set_due = watched.queue.is_idle() || watched.due.is_none();
         watched.queue.enter(seen, own, before, mine);
-        let poll = watched.next_poll(Clock::Boot.now());
-        self.watch(queue, start);
+        self.follow(queue, start);
         if set_due {
-            self.set_due(queue, Some(poll));
+            self.plan(queue);
         }
         self.judge(queue, None);
     }
@@ -168,7 +167,7 @@ impl Names {
         let kind = role(key.as_bytes()).kind().unwrap_or_default();
         let own = QueueEntry { revision, key: key.as_bytes().to_vec(), kind };
         let (seen, start) = (stood.unwrap_or(revision), stood.map_or(0, |stood| stood + 1));
-        self.add(&queue, own, seen, Vec::new(), Mine::Holding(validity), start);
+        self.add(&queue, own, seen, None, Mine::Holding(validity), start);
     }
 
     /// Removes an attempt that is over: it gave up, or its lock is lost.
@@ -203,29 +202,34 @@ impl Names {
     fn left(&mut self, queue: &Arc<str>) {
         match self.watched.get(queue) {
             Some(watched) if !watched.queue.is_idle() => {}
-            Some(watched) if watched.poll.is_some() => {
+            Some(watched) if watched.poll.is_some() && !watched.crowded => {
                 self.set_due(queue, Some(Clock::Boot.now() + LINGER));
             }
             _ => self.close(queue),
         }
     }
 
-    /// Opens the name's watch if there is none.
+    /// Watches the queue, and its bell no more, unless it is watched already.
     pub(super) fn watch(&mut self, queue: &Arc<str>, start: i64) {
-        let Some(watched) = self.watched.get_mut(queue) else { return };
-        if watched.watch.is_some() {
+        if self.watched.get(queue).is_none_or(|watched| watched.watch.is_some()) {
             return;
         }
+        self.unwatch(queue);
+        let Some(watched) = self.watched.get_mut(queue) else { return };
         let id = self.watches.open(queue, start, false);
         (watched.watch, watched.start, watched.step) = (Some(id), start, 0);
     }
 
+    /// Closes all watches of a name.
+    pub(super) fn unwatch(&mut self, queue: &str) {
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        watched.unwatched().into_iter().for_each(|id| self.watches.close(id));
+    }
+
     pub(super) fn close(&mut self, queue: &Arc<str>) {
         self.set_due(queue, None);
-        let Some(watched) = self.watched.remove(queue) else { return };
-        if let Some(id) = watched.watch {
-            self.watches.close(id);
-        }
+        self.unwatch(queue);
+        self.watched.remove(queue);
     }
 
     /// Forgets all queues: what is known of them is of a state of the store that is gone. Waiters
@@ -235,6 +239,12 @@ impl Names {
         queues.iter().for_each(|queue| self.close(queue));
         self.young.clear();
         self.observed.drain().for_each(|(id, _)| self.watches.close(id));
+    }
+
+    /// Plans the next list of a name.
+    pub(super) fn plan(&mut self, queue: &Arc<str>) {
+        let poll = self.watched.get(queue).map(|watched| watched.next_poll(Clock::Boot.now()));
+        self.set_due(queue, poll);
     }
 
     pub(super) fn set_due(&mut self, queue: &Arc<str>, at: Option<Instant>) {

@@ -5,7 +5,7 @@ use etcd_client::{
 use lock_core::{Kind, LockName};
 
 use super::*;
-use crate::queue::name::HELD;
+use crate::{layout::listing::Listed, queue::name::HELD};
 
 fn entry(revision: i64, key: &str) -> QueueEntry {
     QueueEntry { revision, key: key.as_bytes().to_vec(), kind: Kind::Exclusive }
@@ -21,7 +21,7 @@ fn deletion(key: &str, at: i64) -> PbEvent {
 fn a_name_that_is_left_is_closed_in_time_also_if_its_watch_tells_something_after_that() {
     let mut names = Names::default();
     let (queue, key) = (Arc::<str>::from("job/"), "job/1f.0");
-    let before = vec![entry(4, "job/2f.0")];
+    let before = Before::all(vec![entry(4, "job/2f.0")]);
     let _told = names.enter(&queue, Uuid::new_v4(), entry(5, key), before, HELD);
     let id = names.watches.next_open().unwrap().id;
     let header = Some(PbResponseHeader { revision: 5, ..Default::default() });
@@ -42,7 +42,8 @@ fn a_name_that_is_left_is_closed_in_time_also_if_its_watch_tells_something_after
 #[test]
 fn a_watch_that_is_refused_during_a_list_has_the_queue_listed_again() {
     let mut names = Names::default();
-    let (queue, before) = (Arc::<str>::from("job/"), vec![entry(4, "job/2f.0")]);
+    let queue = Arc::<str>::from("job/");
+    let before = Before::all(vec![entry(4, "job/2f.0")]);
     let _told = names.enter(&queue, Uuid::new_v4(), entry(5, "job/1f.0"), before, HELD);
     names.watches.next_open().unwrap();
     let now = Clock::Boot.now() + Duration::from_secs(1);
@@ -70,8 +71,8 @@ fn a_list_finds_a_loss_that_no_watch_reported() {
         let (todo, _) = names.next_list(now + (HELD + Duration::from_secs(1)) * at);
         let queue = &todo.unwrap()[0];
         assert_eq!(&**queue, "job/");
-        let entries: Vec<_> = entries.iter().map(|(at, key)| entry(*at, key)).collect();
-        names.listed(queue, 9, &entries);
+        let entries = entries.iter().map(|(at, key)| entry(*at, key)).collect();
+        names.listed(queue, &Listed::all(9, entries));
     }
     assert_eq!(validity.loss(), Some(LossReason::EntryGone));
 }
@@ -97,6 +98,130 @@ fn a_hold_that_ends_young_is_not_watched_and_the_next_one_of_its_key_is() {
     assert!(queue.get_mut(6).is_none() && queue.get_mut(7).is_some());
 }
 
+/// Enters behind eight entries and others before these.
+fn enter_far(names: &mut Names, queue: &Arc<str>) -> oneshot::Receiver<WaitEnd> {
+    let before = Before { more: true, ..Before::all(waiters([11, 12, 13, 14, 15, 16, 17, 18])) };
+    names.enter(queue, Uuid::new_v4(), entry(20, OWN), before, HELD)
+}
+
+const OWN: &str = "job/1f.0";
+
+fn waiters<const N: usize>(revisions: [i64; N]) -> Vec<QueueEntry> {
+    revisions.map(|at| entry(at, &format!("job/2f.{at}"))).to_vec()
+}
+
+/// A list of the last entries up to the one of ours; there are more before them.
+fn last<const N: usize>(at: i64, revisions: [i64; N]) -> Listed {
+    let entries = [waiters(revisions), vec![entry(20, OWN)]].concat();
+    Listed { range: entries[0].revision + 1..=20, ..Listed::all(at, entries) }
+}
+
+/// Tells that a watch has begun, or that a key was deleted.
+fn tell(names: &mut Names, watch_id: i64, at: i64, deleted: Option<&str>) {
+    let header = Some(PbResponseHeader { revision: at, ..Default::default() });
+    let (created, events) = (deleted.is_none(), deleted.map(|key| deletion(key, at)));
+    let events = events.into_iter().collect();
+    let message = PbWatchResponse { watch_id, header, created, events, ..Default::default() };
+    names.message(&WatchResponse(message)).unwrap();
+}
+
+/// A client hears of releases only when its turn comes near.
+#[test]
+fn a_far_name_is_watched_when_its_bell_is_gone() {
+    let (mut names, now) = (Names::default(), Clock::Boot.now());
+    let queue = Arc::<str>::from("job/");
+    let mut told = enter_far(&mut names, &queue);
+    let bell = names.next_open().unwrap();
+    assert_eq!(bell.target(), b"job/2f.14");
+    tell(&mut names, bell.id, 20, None);
+    assert!(names.next_open().is_none() && names.next_list(now).0.is_none());
+    tell(&mut names, bell.id, 21, Some("job/2f.14"));
+    let watch = names.next_open().unwrap();
+    assert_eq!((watch.target(), names.watches.next_close()), (&b"job/"[..], Some(bell.id)));
+    tell(&mut names, watch.id, 22, None);
+    assert!(names.next_list(now).0.is_some());
+    // The bell's client had left: others are still before the last ones.
+    names.listed(&queue, &last(23, [9, 12, 13, 15, 16, 17, 18]));
+    let bell = names.next_open().unwrap();
+    assert_eq!((bell.target(), names.watches.next_close()), (&b"job/2f.13"[..], Some(watch.id)));
+    tell(&mut names, bell.id, 24, Some("job/2f.13"));
+    let watch = names.next_open().unwrap();
+    tell(&mut names, watch.id, 25, None);
+    assert!(names.next_list(now).0.is_some());
+    names.listed(&queue, &Listed::all(25, [waiters([18]), vec![entry(20, OWN)]].concat()));
+    told.try_recv().unwrap_err();
+    tell(&mut names, watch.id, 26, Some("job/2f.18"));
+    assert_eq!(told.try_recv(), Ok(WaitEnd::Yours));
+    names.release(&queue, 20, OWN);
+    assert_eq!(names.watches.next_close(), Some(watch.id), "the next attempt is far, too");
+}
+
+#[test]
+fn a_far_waiter_is_told_that_its_entry_is_gone() {
+    let (mut names, now) = (Names::default(), Clock::Boot.now());
+    let queue = Arc::<str>::from("job/");
+    let mut told = enter_far(&mut names, &queue);
+    let bell = names.next_open().unwrap();
+    for (at, minutes) in [(21, 1), (22, 2)] {
+        assert!(names.next_open().is_none(), "most waits are over by then");
+        assert!(names.next_list(now + Duration::from_secs(60 * minutes)).0.is_some());
+        names.listed(&queue, &last(at, [11, 12, 13, 14, 15, 16, 17, 18]));
+    }
+    let own = names.next_open().unwrap();
+    assert_eq!((own.target(), own.start), (OWN.as_bytes(), 23));
+    tell(&mut names, own.id, 24, Some(OWN));
+    assert_eq!(told.try_recv(), Ok(WaitEnd::Gone));
+    assert_ne!(own.id, bell.id);
+}
+
+/// As many revisions have passed as entries stood up to the bell.
+#[test]
+fn a_bell_that_may_be_gone_before_its_watch_begins_is_looked_for() {
+    let mut names = Names::default();
+    let now = Clock::Boot.now();
+    for (queue, passed, is_listed) in [("job/", 3, false), ("other/", 4, true)] {
+        let queue = Arc::<str>::from(queue);
+        let _told = enter_far(&mut names, &queue);
+        let bell = names.next_open().unwrap();
+        tell(&mut names, bell.id, 20 + passed, None);
+        assert_eq!(names.next_list(now).0.is_some(), is_listed);
+    }
+}
+
+/// It was under way when the stream was lost.
+#[test]
+fn a_list_from_before_the_bells_watch_does_not_show_that_the_bell_stands() {
+    let (mut names, now) = (Names::default(), Clock::Boot.now());
+    let queue = Arc::<str>::from("job/");
+    let _told = enter_far(&mut names, &queue);
+    names.next_open().unwrap();
+    assert!(names.next_list(now + Duration::from_secs(3)).0.is_some());
+    names.lost().iter().for_each(|queue| names.resume(queue));
+    let bell = names.next_open().unwrap();
+    tell(&mut names, bell.id, 30, None);
+    for (at, is_listed) in [(25, true), (30, false)] {
+        assert!(names.next_list(now).0.is_none(), "one is under way");
+        names.listed(&queue, &last(at, [11, 12, 13, 14, 15, 16, 17, 18]));
+        assert_eq!(names.next_list(now).0.is_some(), is_listed);
+    }
+}
+
+/// Its bell may have been deleted meanwhile: the next list shows that.
+#[test]
+fn a_far_name_stays_far_when_the_stream_is_lost() {
+    let mut names = Names::default();
+    let queue = Arc::<str>::from("job/");
+    let _told = enter_far(&mut names, &queue);
+    let bell = names.next_open().unwrap();
+    names.lost().iter().for_each(|queue| names.resume(queue));
+    let again = names.next_open().unwrap();
+    assert_eq!(again.target(), bell.target());
+    assert!(again.id > bell.id && names.next_open().is_none());
+    assert!(names.next_list(Clock::Boot.now() + Duration::from_secs(3)).0.is_some());
+    names.listed(&queue, &last(30, [7, 8, 9]));
+    assert_eq!(names.next_open().unwrap().target(), b"job/2f.7");
+}
+
 /// No step takes long, however many names there are.
 #[test]
 fn a_crowd_of_names_is_listed_in_parts_after_a_loss() {
@@ -104,7 +229,8 @@ fn a_crowd_of_names_is_listed_in_parts_after_a_loss() {
     let mut told = Vec::new();
     for number in 0..200 {
         let key = |lease: &str| format!("{number}/{lease}.0");
-        let (queue, before) = (format!("{number}/").into(), vec![entry(4, &key("2f"))]);
+        let before = Before::all(vec![entry(4, &key("2f"))]);
+        let queue = format!("{number}/").into();
         told.push(names.enter(&queue, Uuid::new_v4(), entry(5, &key("1f")), before, HELD));
     }
     let lost = names.lost();

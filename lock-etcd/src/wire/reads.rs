@@ -16,13 +16,13 @@ use crate::{
     layout::{
         floor::Record,
         keys::{self, Role, end_of_prefix, role},
-        listing::{self, QueueEntry, Standing, queue_entries},
+        listing::{self, Before, Listed, QueueEntry, Standing, queue_entries},
         note,
     },
     wire::{
         connection::{Connection, GiveUp, Word},
         member::{Answer, Member},
-        requests::{Entered, header, ranges, revision, send_txn},
+        requests::{self, Entered, LAST, header, ranges, revision, send_txn},
         revisions::Mark,
     },
 };
@@ -37,44 +37,66 @@ const VALUES: i64 = 500;
 /// them has probably waited.
 const SHOWING: i64 = 64;
 
-/// A queue at a revision, or later.
-pub(crate) struct Listed {
-    pub(crate) revision: i64,
-    pub(crate) entries: Vec<QueueEntry>,
+/// A queue to list.
+pub(crate) struct Wanted {
+    pub(crate) queue: Arc<str>,
+    /// The create revision up to which to list the last entries; `None` for all entries.
+    pub(crate) up_to: Option<i64>,
+}
+
+impl Wanted {
+    fn options(&self) -> GetOptions {
+        match self.up_to {
+            Some(up_to) => requests::last(LAST + 1).with_max_create_revision(up_to),
+            None => GetOptions::new().with_keys_only().with_prefix(),
+        }
+    }
 }
 
 /// Lists several queues in one request. Lists each by itself if they are long, if the login may not
 /// read all of them, or if etcd takes no transaction for so many.
 pub(crate) async fn list(
     connection: &Connection,
-    queues: &[Arc<str>],
+    wanted: &[Wanted],
 ) -> Vec<Result<Listed, Failure>> {
-    if queues.len() == 1 || connection.reads_alone {
-        return list_each(connection, queues).await;
+    if wanted.len() == 1 || connection.reads_alone {
+        return list_each(connection, wanted).await;
     }
-    let options = GetOptions::new().with_keys_only().with_prefix();
-    let range = |queue: &Arc<str>| TxnOp::get(&**queue, Some(options.clone()));
-    let txn = Txn::new().and_then(queues.iter().map(range).collect::<Vec<_>>());
+    let range = |wanted: &Wanted| TxnOp::get(&*wanted.queue, Some(wanted.options()));
+    let txn = Txn::new().and_then(wanted.iter().map(range).collect::<Vec<_>>());
     let answer = connection.look(Word::Leader, |member| send_txn(member, &txn)).await;
-    match answer.and_then(listed) {
-        Ok(lists) if lists.len() == queues.len() => lists.into_iter().map(Ok).collect(),
-        Err(failure) if !failure.concerns_a_part() => {
-            queues.iter().map(|_| Err(failure.clone())).collect()
+    match answer.and_then(|answer| listed(answer, wanted)) {
+        Ok(lists) if lists.len() == wanted.len() && !lists.iter().any(Listed::is_blind) => {
+            lists.into_iter().map(Ok).collect()
         }
-        _ => list_each(connection, queues).await,
+        Err(failure) if !failure.concerns_a_part() => {
+            wanted.iter().map(|_| Err(failure.clone())).collect()
+        }
+        _ => list_each(connection, wanted).await,
     }
 }
 
-fn listed(answer: TxnResponse) -> Result<Vec<Listed>, Failure> {
+fn listed(answer: TxnResponse, wanted: &[Wanted]) -> Result<Vec<Listed>, Failure> {
     let revision = revision(answer.header())?;
-    Ok(ranges(answer).map(|range| Listed { revision, entries: queue_entries(range.kvs) }).collect())
+    let lists = ranges(answer).zip(wanted);
+    Ok(lists.map(|(range, wanted)| Listed::read(revision, range, wanted.up_to)).collect())
 }
 
-async fn list_each(connection: &Connection, queues: &[Arc<str>]) -> Vec<Result<Listed, Failure>> {
-    let lists = queues.iter().map(async |queue| {
-        entries(connection, queue.as_bytes(), &end_of_prefix(queue.as_bytes())).await
-    });
+async fn list_each(connection: &Connection, wanted: &[Wanted]) -> Vec<Result<Listed, Failure>> {
+    let lists = wanted.iter().map(|wanted| list_one(connection, wanted));
     join_all(lists.collect::<Vec<_>>()).await
+}
+
+async fn list_one(connection: &Connection, wanted: &Wanted) -> Result<Listed, Failure> {
+    let queue = wanted.queue.as_bytes();
+    if wanted.up_to.is_some() {
+        let answer = get(connection, Word::Leader, queue, &wanted.options()).await?;
+        let list = Listed::read(revision(answer.header())?, answer.0, wanted.up_to);
+        if !list.is_blind() {
+            return Ok(list);
+        }
+    }
+    entries(connection, queue, &end_of_prefix(queue)).await
 }
 
 /// Returns a queue with its notes, in order.
@@ -157,7 +179,7 @@ pub(crate) async fn entries(
     to: &[u8],
 ) -> Result<Listed, Failure> {
     let all = read_all(connection, from, to, true).await?;
-    Ok(Listed { revision: revision(all.header())?, entries: queue_entries(all.0.kvs) })
+    Ok(Listed::all(revision(all.header())?, queue_entries(all.0.kvs)))
 }
 
 /// Returns the create revision of an attempt's entry, and its last modification, if it stands.
@@ -196,7 +218,7 @@ pub(crate) async fn standing(
         return Ok(None);
     }
     let before = all.into_iter().filter(|entry| entry.revision < revision).collect();
-    Ok(Some(Entered { header, revision, before }))
+    Ok(Some(Entered { header, revision, before: Before::all(before) }))
 }
 
 /// Returns the create revision of a key; `None` if it does not stand.

@@ -1,22 +1,27 @@
 //! The requests that make an entry, and their results; the parts of answers.
 
 use etcd_client::{
-    Compare, CompareOp, GetOptions, PutOptions, ResponseHeader, Txn, TxnOp, TxnResponse,
+    Compare, CompareOp, GetOptions, PutOptions, ResponseHeader, SortOrder, SortTarget, Txn, TxnOp,
+    TxnResponse,
     proto::{PbKeyValue, PbRangeResponse, PbResponseHeader, PbTxnOpResponse},
 };
-use lock_core::Facts;
+use lock_core::{Facts, Kind};
 
 use crate::{
     error::Failure,
     layout::{
         keys,
-        listing::{QueueEntry, queue_entries},
+        listing::{Before, QueueEntry},
     },
     wire::{
         connection::{Connection, GiveUp},
         member::{Answer, Member},
     },
 };
+
+/// How many entries before its own an exclusive attempt looks at. With all of them, the answers to
+/// a thousand clients would have half a million entries.
+pub(crate) const LAST: i64 = 8;
 
 /// The header of an answer: the member that answered, its cluster and term, and the revision.
 pub(crate) type Header = PbResponseHeader;
@@ -36,8 +41,7 @@ pub(crate) struct Entered {
     pub(crate) header: Header,
     /// Its create revision.
     pub(crate) revision: i64,
-    /// The entries before it.
-    pub(crate) before: Vec<QueueEntry>,
+    pub(crate) before: Before,
 }
 
 /// A new entry.
@@ -78,10 +82,15 @@ impl Guard<'_> {
     }
 }
 
-/// The transaction that queues up, and lists the entries before it. Sent again, it does nothing.
-pub(crate) fn queue_up(queue: &str, entry: NewEntry<'_>, guard: Guard<'_>) -> Txn {
+/// The transaction that queues up, and lists the entries before it: for an exclusive one, the last
+/// [`LAST`] of them. Sent again, it does nothing.
+pub(crate) fn queue_up(queue: &str, kind: Kind, entry: NewEntry<'_>, guard: Guard<'_>) -> Txn {
+    let before = match kind {
+        Kind::Exclusive => TxnOp::get(queue, Some(last(LAST))),
+        _ => range(queue),
+    };
     // The range comes first, so it does not see the put.
-    let operations = std::iter::once(range(queue)).chain(entry.puts());
+    let operations = std::iter::once(before).chain(entry.puts());
     Txn::new()
         .when([guard.compare(), is_free(entry.key)])
         .and_then(operations.collect::<Vec<_>>())
@@ -115,6 +124,12 @@ fn range(queue: &str) -> TxnOp {
     TxnOp::get(queue, Some(GetOptions::new().with_prefix().with_keys_only()))
 }
 
+/// Reads the last keys of a queue, in order of their create revisions.
+pub(crate) fn last(limit: i64) -> GetOptions {
+    let keys = GetOptions::new().with_prefix().with_keys_only();
+    keys.with_sort(SortTarget::Create, SortOrder::Descend).with_limit(limit)
+}
+
 pub(crate) fn put(key: &str, lease: i64, value: &[u8]) -> TxnOp {
     TxnOp::put(key, value, Some(PutOptions::new().with_lease(lease)))
 }
@@ -145,10 +160,10 @@ pub(crate) fn entered(answer: TxnResponse, guard: Guard<'_>) -> Result<Outcome, 
     if !succeeded && found_epoch(ranges.next()) != guard.epoch {
         return Ok(Outcome::Over);
     }
-    let found = ranges.next().map(|range| queue_entries(range.kvs)).unwrap_or_default();
+    let found = ranges.next().map(Before::read).unwrap_or_default();
     Ok(match succeeded {
         true => Outcome::Entered(Entered { header, revision: header.revision, before: found }),
-        false => Outcome::Found(found),
+        false => Outcome::Found(found.entries),
     })
 }
 

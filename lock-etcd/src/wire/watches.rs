@@ -12,9 +12,18 @@ use tokio::sync::Notify;
 pub(crate) struct Open {
     pub(crate) id: i64,
     pub(crate) queue: Arc<str>,
+    /// The one key to watch; `None` for all keys of the queue.
+    pub(crate) key: Option<Vec<u8>>,
     pub(crate) start: i64,
     /// Whether it reports what is written, too, and not deletions alone.
     pub(crate) puts: bool,
+}
+
+impl Open {
+    /// The key, or the start of the keys, to watch.
+    pub(crate) fn target(&self) -> &[u8] {
+        self.key.as_deref().unwrap_or(self.queue.as_bytes())
+    }
 }
 
 /// All watches on one stream.
@@ -34,14 +43,23 @@ pub(crate) struct Watches {
 }
 
 impl Watches {
-    /// Adds a watch and returns its id.
+    /// Adds a watch of a queue and returns its id.
     pub(crate) fn open(&mut self, queue: &Arc<str>, start: i64, puts: bool) -> i64 {
-        self.last += 1;
-        let id = self.last;
-        self.queues.insert(id, queue.clone());
-        self.to_open.push(Open { id, queue: queue.clone(), start, puts });
+        self.add(Open { id: self.last + 1, queue: queue.clone(), key: None, start, puts })
+    }
+
+    /// Adds a watch of the deletions of one key of a queue, and returns its id.
+    pub(crate) fn open_key(&mut self, queue: &Arc<str>, key: &[u8], start: i64) -> i64 {
+        let (id, key) = (self.last + 1, Some(key.to_vec()));
+        self.add(Open { id, queue: queue.clone(), key, start, puts: false })
+    }
+
+    fn add(&mut self, open: Open) -> i64 {
+        self.last = open.id;
+        self.queues.insert(open.id, open.queue.clone());
+        self.to_open.push(open);
         self.work.notify_one();
-        id
+        self.last
     }
 
     /// Closes a watch that etcd has begun, or is about to.
