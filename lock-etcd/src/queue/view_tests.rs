@@ -8,7 +8,7 @@ use proptest::{
     test_runner::{TestError, TestRunner},
 };
 
-use self::world::{State, Trust, World, steps};
+use self::world::{State, Step, Trust, World, steps};
 use super::*;
 
 proptest! {
@@ -45,11 +45,17 @@ proptest! {
 /// The check of completeness is what keeps the last entries before an attempt from admitting it.
 #[test]
 fn a_short_list_that_is_taken_for_a_whole_one_admits_early() {
+    let enters = |slot| Step::ForeignEnters(slot, Kind::Exclusive);
+    let listed = [
+        vec![enters(0), enters(1), enters(2), Step::WatchBegins],
+        vec![Step::Enter(0, Kind::Exclusive), Step::Answer(0), Step::List, Step::ListAnswer(0)],
+    ];
     for trust in [Trust::Answers, Trust::Lists] {
         let config = ProptestConfig { cases: 20_000, max_shrink_iters: 0, ..Default::default() };
         let config = ProptestConfig { failure_persistence: None, ..config };
-        let found =
-            TestRunner::new(config).run(&steps(), |steps| World::after(&steps, trust).map(drop));
+        let found = TestRunner::new(config).run(&steps(), |steps| {
+            World::after(&[listed.concat(), steps].concat(), trust).map(drop)
+        });
         assert!(matches!(found, Err(TestError::Fail(..))), "{trust:?}: {found:?}");
     }
 }
