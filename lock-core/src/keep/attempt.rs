@@ -189,7 +189,15 @@ impl<A, W, H> Progress<A, W, H> {
 
     /// Whether it has ended, before it held the lock or by a close.
     pub fn is_over(&self) -> bool {
-        self.look(|stage| matches!(stage, Stage::Over(_)))
+        self.over().is_some()
+    }
+
+    /// How it has ended, if its stage says so.
+    pub fn over(&self) -> Option<End> {
+        self.look(|stage| match stage {
+            Stage::Over(end) => Some(*end),
+            _ => None,
+        })
     }
 
     /// A request that was sent at `confirmed` has found it alive: see [`Stage::confirm`].
@@ -200,6 +208,12 @@ impl<A, W, H> Progress<A, W, H> {
     /// The store does not have it any more, as the driver learns at `now`: see [`Stage::gone`].
     pub fn gone(&self, now: Instant) {
         self.change(|stage| stage.gone(LossReason::EntryGone, self.ttl, now));
+    }
+
+    /// The store says that it was revoked, as the driver learns at `now`: whatever its age, it has
+    /// not expired.
+    pub fn revoked(&self, now: Instant) {
+        self.change(|stage| stage.gone(LossReason::EntryGone, Duration::MAX, now));
     }
 
     /// Ends the wait if the store has not answered for a TTL by `now`.
@@ -251,10 +265,7 @@ impl<A, W, H> Progress<A, W, H> {
     /// How it has ended. If the stage does not say so yet, a request has just shown that the store
     /// does not have it any more: see [`End::gone`].
     pub fn ending(&self, reason: LossReason, sent: Instant, now: Instant) -> End {
-        self.look(|stage| match stage {
-            Stage::Over(end) => *end,
-            _ => End::gone(reason, sent, self.ttl, now),
-        })
+        self.over().unwrap_or_else(|| End::gone(reason, sent, self.ttl, now))
     }
 
     /// Waits until it is granted, and returns when the grant was confirmed and its token. One

@@ -109,7 +109,8 @@ async fn renew_if_old<S: Waits<Attempt: Deref<Target = Progress<A, W, H>>>, A, W
         Err(_) if S::CLOCK.now() < safe_until(sent, attempt.ttl) => Ok(Some(sent)),
         Err(error) => {
             session.clean_up(attempt);
-            Err(error)
+            // A push may have told more meanwhile.
+            Err(attempt.over().map_or(error, |end| ended(&**session, attempt.ttl, end)))
         }
     }
 }

@@ -263,10 +263,10 @@ impl Attempt {
         self.change(|stage| self.lose(stage));
     }
 
-    /// Takes note that it was revoked: that is no failover, though its server may have taken over
-    /// since a request has found it.
+    /// Takes note that it was revoked: that is no expiry and no failover, though its server may have
+    /// taken over since a request has found it.
     pub(crate) fn revoked(&self) {
-        self.progress.gone(Clock::Boot.now());
+        self.progress.revoked(Clock::Boot.now());
     }
 
     /// Returns the attempt's role in a renewal now; `None` if it takes no part.

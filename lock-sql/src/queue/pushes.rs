@@ -93,7 +93,7 @@ fn heard(session: &Session, push: &PgNotification) {
     if let Some(attempt) = payload.strip_prefix('-') {
         let Ok(attempt) = Uuid::try_parse(attempt) else { return };
         if let Some(attempt) = session.book().attempts.find(attempt) {
-            attempt.gone(Clock::Boot.now());
+            attempt.revoked(Clock::Boot.now());
         }
     } else if let Some(name) = name(payload) {
         match push.channel() {

@@ -246,3 +246,11 @@ fn a_waiter_that_is_gone_has_expired_after_a_ttl_and_was_revoked_before() {
         assert!(matches!(told, Error::PlaceLost { reason, .. } if reason == expected), "{told}");
     }
 }
+
+#[test]
+fn a_revoke_that_the_store_reports_is_no_expiry_however_late_it_comes() {
+    let (attempt, sent) = (attempt(), start());
+    attempt.change(|stage| *stage = Stage::Waiting { sent, note: 7 });
+    attempt.revoked(sent + TTL * 2);
+    assert_eq!(attempt.over(), Some(End::Gone { reason: LossReason::EntryGone }));
+}
