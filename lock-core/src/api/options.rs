@@ -25,7 +25,9 @@ macro_rules! options {
         /// other errors, so never goes on after a revoke: that is
         /// [`PlaceLost`](crate::Error::PlaceLost) with
         /// [`EntryGone`](crate::LossReason::EntryGone), and so is a loss that the store does not
-        /// explain. A revoke during the outage is not noticed.
+        /// explain. It ends a set, too, if the store ended the session of locks that the set had
+        /// ([`SessionEnded`](crate::LossReason::SessionEnded)). A revoke during the outage or a
+        /// failover is not noticed.
         ///
         /// The limit of [`wait`](Self::wait) is for all tries together. Before each new one it
         /// pauses for 100 ms to 2 s, less a random part of up to half, and emits the event

@@ -62,13 +62,17 @@ impl Session {
         }
         let reason = match end {
             End::Closed => LossReason::Closed,
-            End::Ended | End::Silent => LossReason::SessionEnded,
+            End::Ended => LossReason::SessionEnded,
+            End::Silent => LossReason::Expired,
             // As for the entries that the client that raises the floor deletes.
             End::Raised => LossReason::EntryGone,
         };
+        let now = Clock::Boot.now();
         for attempt in lock(&self.attempts).drain().map(|(_, attempt)| attempt) {
             if let Some(validity) = attempt.validity() {
-                validity.lose(reason);
+                // After the process stood still, the server may be faster than the alarm.
+                let is_late = end == End::Ended && now >= validity.until();
+                validity.lose(if is_late { LossReason::Expired } else { reason });
             }
         }
         lock(&self.last).clear();

@@ -44,13 +44,13 @@ fn differs(error: &Error) -> bool {
 }
 
 /// Whether the store was out of reach, or has lost the place without anybody's wish. What is unknown
-/// counts as revoked.
+/// counts as revoked, and so does the end of a session: an operator may have revoked etcd's lease.
 fn is_outage(error: &Error) -> bool {
-    use LossReason::{Expired, Failover, Restored, SessionEnded};
+    use LossReason::{Expired, Failover, Restored};
     match error {
         Error::Unavailable { .. } => true,
         Error::PlaceLost { reason, .. } | Error::Lost { reason, .. } => {
-            matches!(reason, Expired | Failover | Restored | SessionEnded)
+            matches!(reason, Expired | Failover | Restored)
         }
         _ => false,
     }
