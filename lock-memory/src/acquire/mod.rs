@@ -142,9 +142,12 @@ impl Session {
     }
 
     /// Removes the effects of an unanswered request, and returns its error. They expire if the
-    /// store cannot be reached.
+    /// store cannot be reached, which is the error then, unless the place was lost before.
     async fn undo<T>(&self, all: &[Asked], patience: Duration, error: Error) -> Result<T> {
-        self.request("leave", patience, |store| store.leave_all(all)).await?;
-        Err(error)
+        let left = self.request("leave", patience, |store| store.leave_all(all)).await;
+        match error {
+            Error::PlaceLost { .. } => Err(error),
+            error => left.and(Err(error)),
+        }
     }
 }
