@@ -127,7 +127,9 @@ pub enum Error {
         name: Option<LockName>,
         /// How it was lost: [`Expired`](LossReason::Expired) if this client came too late: no
         /// answer had confirmed it for a TTL; [`EntryGone`](LossReason::EntryGone) if the store has
-        /// no entry of it any more, for a reason that nobody has told.
+        /// no entry of it any more, revoked or for a reason that nobody has told;
+        /// [`Failover`](LossReason::Failover) and [`Restored`](LossReason::Restored) if the store
+        /// forgot it so.
         reason: LossReason,
     },
 
