@@ -155,7 +155,10 @@ async fn a_guard_that_is_still_there_after_a_loss_is_one_warning() {
     let heeded = lock("heeded").max_hold(ttl * 3).acquire().await.unwrap();
     let dropped = lock("dropped").max_hold(ttl * 3).acquire().await.unwrap();
     std::mem::forget(lock("forgotten").max_hold(ttl * 3).acquire().await.unwrap());
+    let set = locks.all(["x", "y", "z"]).unwrap().ttl(ttl).max_hold(ttl * 3);
+    let set = set.acquire().await.unwrap();
     heeded.lost().await;
+    set.lost().await;
     drop(dropped);
     tokio::time::sleep(ttl * 300).await;
     assert!(held.is_valid() && !heeded.is_valid());

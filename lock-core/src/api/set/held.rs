@@ -36,12 +36,16 @@ impl HeldSet {
 
     /// Whether all of the locks are still held, like [`Held::is_valid`].
     pub fn is_valid(&self) -> bool {
-        self.0.iter().all(Held::is_valid)
+        !self.remaining().is_zero()
     }
 
     /// How long all of them are still held without another renewal.
     pub fn remaining(&self) -> Duration {
-        self.0.iter().map(Held::remaining).min().unwrap_or_default()
+        let left = self.0.iter().map(Held::remaining).min().unwrap_or_default();
+        if left.is_zero() {
+            self.end_looks();
+        }
+        left
     }
 
     /// Waits until one of the locks is lost, and returns its name and the reason, like
@@ -57,7 +61,17 @@ impl HeldSet {
             .map(|held| (held.name().clone(), held.lost()))
             .map(|(name, lost)| Box::pin(async move { (name, lost.await) }))
             .collect();
-        async move { select_all(losses).await.0 }
+        let looks: Vec<_> = self.0.iter().map(|held| held.0.lease.validity().clone()).collect();
+        async move {
+            let lost = select_all(losses).await.0;
+            looks.iter().for_each(|validity| validity.look().end());
+            lost
+        }
+    }
+
+    /// Ends the look of each lock: whoever has seen the loss of one knows that the set is lost.
+    fn end_looks(&self) {
+        self.0.iter().for_each(|held| held.0.lease.validity().look().end());
     }
 
     /// Waits for the end of a close that has taken a lock of the set.
@@ -69,6 +83,6 @@ impl HeldSet {
 
     /// The loss of the first lock that is not held any more.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        self.0.iter().try_for_each(Held::check)
+        self.0.iter().try_for_each(Held::check).inspect_err(|_| self.end_looks())
     }
 }
