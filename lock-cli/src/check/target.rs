@@ -92,7 +92,11 @@ impl Target {
         let lacking = self.locks.driver().lacking(&LockName::new("first")?).await;
         let lacking = lacking.into_iter();
         self.lacking = lacking.map(|right| format!("the login lacks a right: {right}")).collect();
-        let tried = async { first.acquire().await?.release().await };
+        let tried = async {
+            let guard = first.acquire().await?;
+            guard.renew().await?;
+            guard.release().await
+        };
         match tried.await {
             // The checks find this out.
             Ok(()) | Err(Error::Lost { .. }) => {}

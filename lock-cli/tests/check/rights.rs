@@ -81,6 +81,7 @@ async fn mariadb_names_each_right_that_is_used() {
         Some((slots, "UPDATE")),
         Some((entries, "SELECT")),
         Some((entries, "INSERT")),
+        Some((entries, "UPDATE")),
         Some((entries, "DELETE")),
         Some((marks, "SELECT")),
     ];
