@@ -6,7 +6,7 @@ use redis::{RedisError, Value, make_extension_error};
 
 use crate::{
     config::Address,
-    error::{is_broken, is_denied, is_passing},
+    error::{is_about_a_key, is_broken, is_denied, is_passing},
 };
 
 /// Why a node's answer does not count.
@@ -104,6 +104,9 @@ impl fmt::Display for Fault {
         };
         match error.detail().filter(|_| matches!(error.code(), Some(TWIN | UNFIT))) {
             Some(why) => f.write_str(why),
+            None if is_about_a_key(error) => {
+                write!(f, "{error} (the login needs ~<prefix>* and ~{{<prefix>*)")
+            }
             None => error.fmt(f),
         }
     }
@@ -124,5 +127,12 @@ mod tests {
         assert_eq!(down.to_string(), "it is a replica");
         let silent = Fault::of(error::silent(Duration::from_secs(1)));
         assert!(silent.was_sent() && !silent.is_answer());
+    }
+
+    #[test]
+    fn a_node_that_refuses_a_key_names_the_rights() {
+        let refused = "No permissions to access a key".to_owned();
+        let refused = Fault::of(make_extension_error("NOPERM".to_owned(), Some(refused)));
+        assert!(refused.to_string().contains("needs ~<prefix>* and ~{<prefix>*"), "{refused}");
     }
 }
