@@ -118,8 +118,15 @@ async fn a_hand_over_between_processes_is_five_requests() {
     for _ in 0..4 {
         clients.push(open(&server.url()).await);
     }
-    let (packets, updates) = hand_over(&server, &clients).await;
-    assert!(packets < 5.5, "{packets} packets per acquisition");
+    // As above, with half of the clients.
+    let updates = undisturbed(Duration::from_millis(30), async || {
+        let (packets, updates) = hand_over(&server, &clients).await;
+        match packets < 5.5 {
+            true => Ok(updates),
+            false => Err(format!("{packets} packets per acquisition")),
+        }
+    })
+    .await;
     assert_eq!(updates, 2 * 4 * ROUNDS);
 }
 
