@@ -19,7 +19,7 @@
 //! | `close_failed` | WARN | `store`, `error` | work was done, and the close after it failed |
 //! | `lost` | WARN | `lock`, `reason` | a held lock was lost |
 //! | `forgotten` | WARN | `lock`, `token`, `reason` | a TTL after the loss of a lock was found its guard is still there, and nothing has asked for its state since: its work goes on without the lock, or the guard was forgotten (`mem::forget`, a leaked `Arc`) |
-//! | `orders_cross` | WARN | `lock`, `held` | work that [`run`](crate::Lock::run) does under `held` acquires `lock`, and earlier some work under `lock` acquired `held`: at the same time, each would wait for the other. Once for two locks, among the first 4,096 pairs |
+//! | `orders_cross` | WARN | `lock`, `held` | work that [`run`](crate::Lock::run) does under `held` acquires `lock`, and earlier some work under `lock` acquired `held`: at the same time, each would wait for the other, unless both hold a third lock. Once for two locks, among the first 4,096 pairs |
 //! | `released` | INFO | `lock`, `token` | the store confirmed a release, or a close that released the lock |
 //! | `release_failed` | WARN | `lock`, `token`, `error` | the store never confirmed a release; it ends with the TTL |
 //! | `disconnected` | WARN | `store`, `error` | the connection to the store broke |
