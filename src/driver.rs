@@ -33,5 +33,5 @@
 pub use lock_core::properties;
 pub use lock_core::{
     Attempt, BoxError, Clock, Diagnosis, DistributedLock, Instant, Lease, Observed, Options, Reach,
-    Request, Validity, Wait, Wish, deadline, duration, polling, queue,
+    Request, Validity, Wait, Wish, deadline, duration, polling, queue, trace,
 };

@@ -59,7 +59,7 @@
 //! | decide what to do with an error | [`Error::is_transient`], [`is_busy`](Error::is_busy), [`is_lost`](Error::is_lost), [`is_closed`](Error::is_closed); `docs/errors.md` has a table, and how long each call takes at the most |
 //! | end a service | [`Locks::drain`], [`Locks::close`], [`Locks::close_on_signal`], without async [`blocking::Locks::drain_on_signal`]; `docs/shutdown.md` |
 //! | tell whether the store is there | [`Locks::ping`], [`Locks::connection`], [`Locks::connections`] |
-//! | watch locks in production | feature `metrics`, `docs/metrics.md`; the events of [`trace`] |
+//! | watch locks in production | feature `metrics`, `docs/metrics.md`; the events of [`trace`](driver::trace) |
 //! | test code that locks | a store of the process, `memory:NAME`; `docs/testing.md` |
 //! | see or end what others hold | [`Locks::inspect`], [`Locks::names`], [`Locks::revoke`] |
 //! | write a driver | the module [`driver`] |
@@ -107,7 +107,7 @@ pub use lock_core::{
     Holder, Kind, Layout, Leader, Leadership, Leading, Lock, LockGuard, LockKind, LockName,
     LockSet, LockSetGuard, Locks, LossReason, LossSignal, Mark, Observer, Once, OncePer, Overlap,
     Owner, Pem, Requirement, Result, Secret, Semaphore, StaleToken, StoreUrl, Survives, Term,
-    Ticket, Timeouts, Tls, TokenFloor, User, Wake, trace,
+    Ticket, Timeouts, Tls, TokenFloor, User, Wake,
 };
 #[cfg(feature = "etcd")]
 pub use lock_etcd as etcd;

@@ -39,6 +39,7 @@ pub struct Gate<T> {
     "token {token} is stale: {newest} was seen before. A later holder was here; or, if renew() of \
      an exclusive lock is Ok, the store was swapped or restored, and its tokens begin below"
 )]
+#[non_exhaustive]
 pub struct StaleToken {
     /// The token of the rejected write.
     pub token: FencingToken,

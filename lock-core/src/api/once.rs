@@ -31,6 +31,7 @@ pub struct OncePer {
 /// What came of work that is done [once per period](Lock::once_per).
 #[derive(Debug)]
 #[must_use = "the work may have been done without a mark"]
+#[non_exhaustive]
 pub enum Once<T> {
     /// It was done here, and is marked as done, unless the period was over before.
     Done(T),
@@ -70,6 +71,7 @@ impl Lock {
     ///     Once::Done(()) => println!("done"),
     ///     Once::Unmarked((), error) => println!("done, and may be done again: {error}"),
     ///     Once::AlreadyDone(mark) => println!("{mark}"),
+    ///     _ => {}
     /// }
     /// # Ok(()) }
     /// ```

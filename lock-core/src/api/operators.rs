@@ -114,11 +114,11 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] above [`Guarantees::greatest_floor`], [`Error::Unsupported`], and
-    /// the store's errors. If the store refuses to revoke some attempts, all others are ended
-    /// before that error is returned. [`Error::Unavailable`] if an attempt is still below the floor
-    /// 30 s after each was ended once. After a failure call it again: the floor may be raised, and
-    /// some attempts below it may not be ended.
+    /// [`Error::InvalidOption`] above half of [`Guarantees::greatest_token`],
+    /// [`Error::Unsupported`], and the store's errors. If the store refuses to revoke some attempts,
+    /// all others are ended before that error is returned. [`Error::Unavailable`] if an attempt is
+    /// still below the floor 30 s after each was ended once. After a failure call it again: the
+    /// floor may be raised, and some attempts below it may not be ended.
     ///
     /// # Cancel safety
     ///

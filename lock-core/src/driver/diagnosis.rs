@@ -25,6 +25,7 @@ impl Diagnosis {
     }
 
     /// Computes the diagnosis for these attempts from a whole queue in order.
+    #[doc(hidden)]
     pub fn of(queue: &[Entry], attempts: &[Uuid]) -> Self {
         let holder = queue.first().map(|entry| entry.holder.clone());
         Self { holder, places: attempts.iter().map(|attempt| place(queue, *attempt)).collect() }

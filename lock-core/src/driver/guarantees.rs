@@ -118,7 +118,7 @@ impl Guarantees {
     /// # Errors
     ///
     /// [`Error::Unsupported`].
-    pub fn check_kind(&self, kind: LockKind) -> Result<()> {
+    pub(crate) fn check_kind(&self, kind: LockKind) -> Result<()> {
         if self.kinds.contains(&kind) {
             return Ok(());
         }
@@ -131,7 +131,7 @@ impl Guarantees {
     /// # Errors
     ///
     /// [`Error::Unsupported`].
-    pub fn check_marks(&self) -> Result<()> {
+    pub(crate) fn check_marks(&self) -> Result<()> {
         match self.marks {
             Some(_) => Ok(()),
             None => Err(unsupported(self.store, "keep marks of work that is done, in this mode")),
@@ -143,6 +143,7 @@ impl Guarantees {
     /// # Errors
     ///
     /// [`Error::Unsupported`]; [`Error::InvalidOption`] with the range.
+    #[doc(hidden)]
     pub fn check_period(&self, period: Duration) -> Result<()> {
         self.check_marks()?;
         match limits::PERIODS.contains(&period) {
@@ -153,6 +154,7 @@ impl Guarantees {
 
     /// The greatest number that the [token floor](crate::TokenFloor) can be raised to: half of
     /// [`greatest_token`](Self::greatest_token), so that there is room for tokens above it.
+    #[doc(hidden)]
     pub fn greatest_floor(&self) -> FencingToken {
         FencingToken::new(self.greatest_token.value().div_ceil(2))
     }

@@ -117,6 +117,7 @@ impl Attempt {
     }
 
     /// Another attempt of the same caller: cancelling one cancels both.
+    #[doc(hidden)]
     #[must_use]
     pub fn another(&self) -> Self {
         Self { id: Uuid::new_v4(), ..self.clone() }

@@ -228,8 +228,8 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
 
     /// Raises the token floor in one atomic step of the store, unless it is as high. Every later
     /// entry counts from it, for every client, whenever it connected. lock-core ends the entries
-    /// that were made [before](Self::below_token_floor). `above` is at most
-    /// [`Guarantees::greatest_floor`].
+    /// that were made [before](Self::below_token_floor). `above` is at most half of
+    /// [`Guarantees::greatest_token`].
     ///
     /// # Errors
     ///

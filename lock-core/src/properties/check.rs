@@ -5,6 +5,7 @@ use crate::{BoxFuture, LockKind};
 
 /// A promise and the checks for it.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Property {
     /// Its name, as in the contract of [`DistributedLock`](crate::DistributedLock).
     pub name: &'static str,

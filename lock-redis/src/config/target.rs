@@ -7,6 +7,7 @@ use std::{fmt, str::FromStr};
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(try_from = "String"))]
+#[non_exhaustive]
 pub struct Address {
     /// The host name, or the address without brackets; the path of a Unix socket.
     pub host: String,
