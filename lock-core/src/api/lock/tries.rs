@@ -55,3 +55,20 @@ fn is_outage(error: &Error) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_outlasts_no_loss_that_somebody_may_have_wished() {
+        use LossReason::{EntryGone, Expired, Failover, Restored, SessionEnded};
+        let name = LockName::new("a").unwrap();
+        let goes_on = |reason| {
+            let lost = Error::Lost { name: name.clone(), reason };
+            Tries::new(true).after(&lost, &name).is_some()
+        };
+        assert!([Expired, Failover, Restored].into_iter().all(goes_on));
+        assert!(![EntryGone, SessionEnded].into_iter().any(goes_on));
+    }
+}
