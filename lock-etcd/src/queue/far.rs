@@ -98,8 +98,10 @@ impl Names {
 
     /// Follows a name after a list at a revision. If it stays far, our own keys are watched, too.
     pub(super) fn follow_list(&mut self, queue: &Arc<str>, at: i64) {
-        if self.watched.get(queue).is_none_or(Watched::is_unwatched) {
-            // Its watch was refused, and is tried again later.
+        let Some(watched) = self.watched.get(queue) else { return };
+        let is_older = watched.watch.is_some() && !watched.queue.covers(at);
+        if watched.is_unwatched() || is_older {
+            // Its watch was refused, and is tried again later; or its bell has rung since the list.
             return;
         }
         self.follow(queue, 0);

@@ -56,7 +56,7 @@ pub(crate) struct Queue<M> {
     known: i64,
     /// Our attempts that have lost their entry.
     gone: Vec<M>,
-    /// The last deletions, oldest first.
+    /// The last deletions that watches told, also those of single keys.
     deleted: VecDeque<(Vec<u8>, i64)>,
     /// Deletions up to this revision may have been forgotten.
     forgotten: i64,
@@ -100,7 +100,7 @@ impl<M> Queue<M> {
         // Entries known from before may be gone: no attempt of ours was there to notice.
         self.forget_if_idle();
         let revision = own.revision;
-        let covered = self.watched.is_some_and(|from| from <= seen) && self.forgotten <= seen;
+        let covered = self.covers(seen);
         let replaced = self.live.get(&own.key).is_some_and(|known| *known > revision);
         if replaced || self.was_deleted_since(revision, &own.key) {
             // The entries before it are dropped: some of them may be gone unnoticed.
@@ -133,10 +133,14 @@ impl<M> Queue<M> {
         !before.more || lowest.is_some_and(|lowest| lowest <= self.known)
     }
 
-    /// Whether the watch has reported the deletion of this key after this revision.
+    /// Whether a watch has told the deletion of this key after this revision.
     fn was_deleted_since(&self, revision: i64, key: &[u8]) -> bool {
-        let since = self.deleted.iter().rev().take_while(|(_, at)| *at > revision);
-        since.into_iter().any(|(deleted, _)| deleted == key)
+        self.deleted.iter().any(|(deleted, at)| *at > revision && deleted == key)
+    }
+
+    /// Whether the watch tells every deletion after this revision, and none of them is forgotten.
+    pub(crate) fn covers(&self, revision: i64) -> bool {
+        self.watched.is_some_and(|from| from <= revision) && self.forgotten <= revision
     }
 
     fn insert(&mut self, entry: QueueEntry) {
@@ -199,8 +203,6 @@ impl<M> Queue<M> {
     /// Notes that the watch ended: deletions may go unnoticed from now on.
     pub(crate) fn watch_ended(&mut self) {
         self.watched = None;
-        self.deleted.clear();
-        self.forgotten = 0;
         for mine in &mut self.mine {
             mine.covered = false;
         }
@@ -217,13 +219,10 @@ impl<M> Queue<M> {
             self.live.remove(key);
             self.remove(revision);
         }
-        if self.watched.is_none() {
-            return;
-        }
         if self.deleted.len() == REMEMBERED
             && let Some((_, at)) = self.deleted.pop_front()
         {
-            self.forgotten = at;
+            self.forgotten = self.forgotten.max(at);
         }
         self.deleted.push_back((key.to_vec(), at));
     }
@@ -242,7 +241,7 @@ impl<M> Queue<M> {
         gone.into_iter().for_each(|revision| self.remove(revision));
         entries.iter().for_each(|entry| self.update(entry));
         self.learn(list);
-        let covers = self.watched.is_some_and(|from| from <= *at) && self.forgotten <= *at;
+        let covers = self.covers(*at);
         let listed = |mine: &&mut Own<M>| mine.seen <= *at && range.contains(&mine.revision);
         for mine in self.mine.iter_mut().filter(listed) {
             mine.seen = *at;

@@ -100,6 +100,20 @@ fn a_deletion_from_before_the_answer_counts() {
     assert!(queue.admitted(None).next().is_some());
 }
 
+/// Watches of single keys tell deletions, too.
+#[test]
+fn a_deletion_that_was_told_without_a_watch_of_the_queue_outlives_older_lists() {
+    let mut queue = Queue::default();
+    queue.enter(10, entry(10, "own"), last([entry(8, "a"), entry(9, "b")]), ());
+    assert_eq!(queue.bell(0), Some(&b"b"[..]));
+    queue.deleted(b"b", 12);
+    queue.watch_ended();
+    queue.listed(&list(11, [entry(8, "a"), entry(9, "b"), entry(10, "own")]));
+    queue.watch_began(11);
+    queue.deleted(b"a", 13);
+    assert!(queue.admitted(Some(11)).next().is_some());
+}
+
 /// A session that holds the predecessor's entry and mine is revoked: both go in one revision.
 #[test]
 fn a_waiter_is_not_granted_by_the_end_of_its_own_session() {

@@ -174,6 +174,26 @@ fn a_far_waiter_is_told_that_its_entry_is_gone() {
     assert_ne!(own.id, bell.id);
 }
 
+/// The list shows the bell as it was.
+#[test]
+fn a_list_from_before_the_bell_was_deleted_does_not_bring_it_back() {
+    let (mut names, now) = (Names::default(), Clock::Boot.now());
+    let queue = Arc::<str>::from("job/");
+    let _told = enter_far(&mut names, &queue);
+    let bell = names.next_open().unwrap();
+    tell(&mut names, bell.id, 20, None);
+    assert!(names.next_list(now + Duration::from_secs(3)).0.is_some());
+    tell(&mut names, bell.id, 21, Some("job/2f.14"));
+    names.listed(&queue, &last(20, [11, 12, 13, 14, 15, 16, 17, 18]));
+    let watch = names.next_open().unwrap();
+    assert_eq!(watch.target(), b"job/", "it is near");
+    assert!(names.next_open().is_none());
+    tell(&mut names, watch.id, 22, None);
+    assert!(names.next_list(now).0.is_some());
+    names.listed(&queue, &last(22, [11, 12, 13, 15, 16, 17, 18]));
+    assert_eq!(names.next_open().unwrap().target(), b"job/2f.13");
+}
+
 /// As many revisions have passed as entries stood up to the bell.
 #[test]
 fn a_bell_that_may_be_gone_before_its_watch_begins_is_looked_for() {
