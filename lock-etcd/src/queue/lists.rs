@@ -94,8 +94,8 @@ async fn list(watcher: &Watcher, queues: Vec<Arc<str>>) {
 
 impl Names {
     /// Returns how much of each queue to list.
-    fn wanted(&self, queues: Vec<Arc<str>>) -> Vec<Wanted> {
-        let up_to = |queue: &str| self.watched.get(queue).and_then(|watched| watched.queue.sole());
+    pub(super) fn wanted(&self, queues: Vec<Arc<str>>) -> Vec<Wanted> {
+        let up_to = |queue: &str| self.watched.get(queue).and_then(|watched| watched.queue.up_to());
         queues.into_iter().map(|queue| Wanted { up_to: up_to(&queue), queue }).collect()
     }
 

@@ -40,6 +40,10 @@ use crate::layout::{
 /// are more meanwhile, the attempt asks for a list.
 const REMEMBERED: usize = 256;
 
+/// How many attempts of ours a far name may have: each has a watch of its key. The watch of the
+/// queue costs less than many of them.
+const FEW: usize = 4;
+
 /// The queue of one name as far as this client's own attempts need it.
 ///
 /// Sorted deques instead of trees: entries come at the end and go at the front, and a process may
@@ -322,38 +326,45 @@ impl<M> Queue<M> {
         self.mine.iter().filter_map(move |mine| Some((&mine.what, place(mine)?)))
     }
 
-    /// The create revision of our only attempt, if it is exclusive: the entries before it are all
-    /// that matters, and no matter which kind they have.
-    pub(crate) fn sole(&self) -> Option<i64> {
-        let own = self.mine.front().filter(|_| self.mine.len() == 1)?.revision;
-        let (_, kind) = self.order[self.find(own)?];
-        (kind == Kind::Exclusive).then_some(own)
+    /// The create revision of our first attempt, if it is exclusive, and our only one or not known
+    /// yet: the entries before it are all that matters, and no matter which kind they have.
+    pub(crate) fn up_to(&self) -> Option<i64> {
+        let first = self.mine.front()?.revision;
+        let (_, kind) = self.order[self.find(first)?];
+        let is_enough = self.mine.len() == 1 || self.is_far(first);
+        (kind == Kind::Exclusive && is_enough).then_some(first)
+    }
+
+    /// Whether our first attempt may be far behind, and there are few others.
+    fn is_far(&self, first: i64) -> bool {
+        first > self.known && self.mine.len() <= FEW
     }
 
     /// The key of the last entry but so many before the first of our attempts, as far as it is
-    /// seen. `None` if an attempt is known, or holds.
+    /// seen. `None` if an attempt is known, or holds, or if there are many.
     pub(crate) fn bell(&self, ahead: usize) -> Option<&[u8]> {
-        let first = self.mine.front().filter(|first| first.revision > self.known)?.revision;
+        let first = self.mine.front().filter(|first| self.is_far(first.revision))?.revision;
         let all_wait = self.mine.iter().all(|mine| mine.ahead.is_some());
         let last = self.find(first).filter(|_| all_wait)?.checked_sub(1)?;
         self.key(self.order[last.saturating_sub(ahead)].0)
     }
 
-    /// Whether the bell may be gone by this revision, if the entries go in order: as many revisions
-    /// have passed since it was seen as entries stand up to it, as far as their number is known.
-    pub(crate) fn may_ring_by(&self, revision: i64, ahead: usize) -> bool {
+    /// Whether the bell may be gone by this revision: something has changed since it was seen. With
+    /// `ahead`, the entries go in order, and as many revisions have passed since our first attempt
+    /// entered as entries stood up to the bell.
+    pub(crate) fn may_ring_by(&self, revision: i64, ahead: Option<usize>) -> bool {
         let Some(first) = self.mine.front() else { return false };
-        let up_to_it = match first.ahead {
-            Some(all) if first.seen == first.revision => all.saturating_sub(ahead),
-            // After a list, one entry before those that it shows.
-            _ => ahead + 1,
+        let up_to_it = match (first.ahead, ahead) {
+            (Some(all), Some(ahead)) if first.seen == first.revision => all.saturating_sub(ahead),
+            _ => 1,
         };
         usize::try_from(revision - first.seen).is_ok_and(|passed| passed >= up_to_it)
     }
 
     /// The keys of our attempts.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
-        self.mine.iter().filter_map(move |mine| self.key(mine.revision))
+        let own = self.live.iter().filter(|(_, revision)| self.position(**revision).is_some());
+        own.map(|(key, _)| key.as_slice())
     }
 
     /// Whether a list is needed before the watch can be relied on.

@@ -179,7 +179,7 @@ impl World {
 
     fn list(&mut self) -> Listed {
         let all = Listed::all(self.revision, self.live.clone());
-        let Some(up_to) = self.asked.take().unwrap_or_else(|| self.queue.sole()) else {
+        let Some(up_to) = self.asked.take().unwrap_or_else(|| self.queue.up_to()) else {
             return all;
         };
         let own = all.entries.into_iter().filter(|entry| entry.revision <= up_to).collect();
@@ -254,7 +254,7 @@ impl World {
                 self.events.clear();
                 self.queue.watch_ended();
             }
-            Step::Ask => self.asked = Some(self.queue.sole()),
+            Step::Ask => self.asked = Some(self.queue.up_to()),
             Step::List => {
                 let list = self.list();
                 self.lists.push(list);
@@ -316,7 +316,7 @@ impl World {
         }
     }
 
-    /// Delivers everything under way, and then a list if one is needed.
+    /// Delivers everything under way, and then lists if one is needed.
     pub(super) fn all_news(&mut self) -> Option<i64> {
         while !self.answers.is_empty() {
             self.step(&Step::Answer(0));
@@ -340,8 +340,13 @@ impl World {
         if self.watching && self.wanted.is_none() && !self.queue.wants_list() {
             return None;
         }
-        self.step(&Step::List);
-        self.step(&Step::ListAnswer(0))
+        // A list up to the first attempt may show that it is gone, or have the rest listed.
+        let mut listed_at = None;
+        for _ in 0..=self.queue.mine.len() {
+            self.step(&Step::List);
+            listed_at = self.step(&Step::ListAnswer(0));
+        }
+        listed_at
     }
 
     fn want(&mut self) {
