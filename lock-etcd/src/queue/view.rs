@@ -349,6 +349,12 @@ impl<M> Queue<M> {
         self.key(self.order[last.saturating_sub(ahead)].0)
     }
 
+    /// The keys and create revisions of a bell and of our first attempt.
+    pub(crate) fn ends(&self, bell: &[u8]) -> Option<[(Vec<u8>, i64); 2]> {
+        let first = self.mine.front()?.revision;
+        Some([(bell.to_vec(), *self.live.get(bell)?), (self.key(first)?.to_vec(), first)])
+    }
+
     /// Whether the bell may be gone by this revision: something has changed since it was seen. With
     /// `ahead`, the entries go in order, and as many revisions have passed since our first attempt
     /// entered as entries stood up to the bell.

@@ -37,6 +37,8 @@ pub(super) enum Step {
     Ask,
     List,
     ListAnswer(usize),
+    /// A list is asked for that shows no more than that our first attempt stands.
+    Stand,
 }
 
 fn kind() -> impl Strategy<Value = Kind> {
@@ -64,6 +66,7 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::Ask),
         1 => Just(Step::List),
         2 => (0usize..4).prop_map(Step::ListAnswer),
+        1 => Just(Step::Stand),
     ];
     vec(step, 1..120)
 }
@@ -258,6 +261,13 @@ impl World {
             Step::List => {
                 let list = self.list();
                 self.lists.push(list);
+            }
+            Step::Stand if !self.watching => {
+                let first = self.queue.up_to().and_then(|first| self.standing(first));
+                if let Some(QueueEntry { revision, key, .. }) = first.map(|at| &self.live[at]) {
+                    let list = Listed::one(self.revision, (key.clone(), *revision));
+                    self.lists.push(list);
+                }
             }
             Step::ListAnswer(n) if !self.lists.is_empty() => {
                 let list = self.lists.remove(n % self.lists.len());

@@ -190,7 +190,9 @@ fn a_client_with_two_attempts_stays_far_and_is_told_that_the_second_is_gone() {
     assert_eq!((own.start, names.watches.next_close()), (23, None));
     tell(&mut names, bell.id, 20, None);
     assert!(names.next_list(now + Duration::from_secs(3)).0.is_some());
-    assert_eq!(names.wanted(vec![queue.clone()])[0].up_to, Some(20));
+    let wanted = names.wanted(vec![queue.clone(), "idle/".into()]);
+    let far = [(b"job/2f.14".to_vec(), 14), (OWN.into(), 20)];
+    assert_eq!((wanted.len(), wanted[0].up_to, wanted[0].unless.clone()), (1, Some(20), Some(far)));
     names.listed(&queue, &last(23, [11, 12, 13, 14, 15, 16, 17, 18]));
     assert!(names.next_open().is_none() && names.watches.next_close().is_none());
     tell(&mut names, own.id, 24, Some(key));
