@@ -5,8 +5,8 @@
 //!
 //! - **lists**: the entries before an attempt's own as the acquiring transaction saw them, and
 //!   later the queue at some revision. A list is exact, but may have only the last entries.
-//! - **deletions** from the name's watch. A late or lost one delays a waiter, but never admits one
-//!   wrongly.
+//! - **deletions** from watches of the name or of a key. A late or lost one delays a waiter, but
+//!   never admits one wrongly.
 //!
 //! The set of entries before mine only shrinks, and an entry's kind changes at most once, from
 //! exclusive to shared. So the transaction's list minus the deletions is all that a waiter needs:

@@ -62,7 +62,8 @@ impl Wanted {
 }
 
 /// Lists several queues in one request. Lists each by itself if they are long, if the login may not
-/// read all of them, or if etcd takes no transaction for so many. A far name is due alone, mostly.
+/// read all of them, or if etcd takes no transaction for so many. Only a name that comes alone, as
+/// most far ones do, is not listed [unless](Wanted::unless) it must be.
 pub(crate) async fn list(
     connection: &Connection,
     wanted: &[Wanted],
@@ -100,7 +101,7 @@ async fn list_each(connection: &Connection, wanted: &[Wanted]) -> Vec<Result<Lis
 async fn list_one(connection: &Connection, wanted: &Wanted) -> Result<Listed, Failure> {
     let (queue, up_to) = (wanted.queue.as_bytes(), wanted.up_to);
     let list = match &wanted.unless {
-        _ if up_to.is_none() => return list_all(connection, queue).await,
+        _ if up_to.is_none() => return entries(connection, queue, &end_of_prefix(queue)).await,
         Some(both) if !connection.reads_alone => {
             let stands = |(key, at): &(Vec<u8>, i64)| {
                 Compare::create_revision(key.as_slice(), CompareOp::Equal, *at)
@@ -124,14 +125,11 @@ async fn list_one(connection: &Connection, wanted: &Wanted) -> Result<Listed, Fa
 
 /// Returns a list, or that of the whole queue if it shows nothing.
 async fn seeing(connection: &Connection, wanted: &Wanted, list: Listed) -> Result<Listed, Failure> {
+    let queue = wanted.queue.as_bytes();
     match list.is_blind() {
-        true => list_all(connection, wanted.queue.as_bytes()).await,
+        true => entries(connection, queue, &end_of_prefix(queue)).await,
         false => Ok(list),
     }
-}
-
-async fn list_all(connection: &Connection, queue: &[u8]) -> Result<Listed, Failure> {
-    entries(connection, queue, &end_of_prefix(queue)).await
 }
 
 /// Returns a queue with its notes, in order.
@@ -257,11 +255,9 @@ pub(crate) async fn standing(
     if !before.entries.iter().any(is_own) {
         return Ok(None);
     }
+    let all = before.entries.len();
     before.entries.retain(|entry| entry.revision < revision);
-    before.count = match before.more {
-        true => before.count.saturating_sub(1),
-        false => before.entries.len(),
-    };
+    before.count = before.count.saturating_sub(all - before.entries.len());
     Ok(Some(Entered { header, revision, before }))
 }
 
