@@ -369,7 +369,7 @@ impl<M> Queue<M> {
 
     /// The keys of our attempts.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
-        let own = self.live.iter().filter(|(_, revision)| self.position(**revision).is_some());
+        let own = self.live.iter().filter(move |(_, revision)| self.position(**revision).is_some());
         own.map(|(key, _)| key.as_slice())
     }
 

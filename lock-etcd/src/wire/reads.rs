@@ -234,8 +234,8 @@ pub(crate) async fn entry_of(
     Ok(own.map(|kv| (if is_candidate { modified(kv) } else { kv.create_revision() }, modified(kv))))
 }
 
-/// Returns an attempt's entry with this create revision, if it stands, and the entries before it, as
-/// [`queue_up`](requests::queue_up) does.
+/// Returns an attempt's entry with this create revision, if it stands, and the entries before it
+/// that its [acquiring transaction](requests::queue_up) lists.
 pub(crate) async fn standing(
     connection: &Connection,
     queue: &Arc<str>,
