@@ -154,7 +154,9 @@ impl OwnEntry {
                 self.store.connection.call(Word::Leader, |member| requests::send_txn(member, &txn));
             match patience.answer(call).await.and_then(|answer| requests::entered(answer, guard)) {
                 Ok(Outcome::Entered(entered)) => return Ok(self.entered(entered)),
-                Ok(Outcome::Found(found)) => return Box::pin(self.found(found, &patience)).await,
+                Ok(Outcome::Found(found)) => {
+                    return Box::pin(self.found(found, request.kind, &patience)).await;
+                }
                 Ok(Outcome::Over) => over = Some(epoch),
                 Err(failure) => {
                     // A session that has ended may keep its lease for a while.
@@ -189,6 +191,7 @@ impl OwnEntry {
     async fn found(
         &mut self,
         found: Vec<QueueEntry>,
+        kind: queue::Kind,
         patience: &Patience<'_>,
     ) -> Result<Attempted, Failure> {
         let Stake::Doubtful(_) = self.stake else { return Ok(Attempted::Taken(found)) };
@@ -196,7 +199,8 @@ impl OwnEntry {
         let give_up = || patience.is_over();
         let standing = async {
             let Some((revision, modified)) = self.find(&give_up).await? else { return Ok(None) };
-            let found = reads::standing(&store.connection, queue, key, revision, &give_up).await;
+            let connection = &store.connection;
+            let found = reads::standing(connection, queue, kind, key, revision, &give_up).await;
             found.map(|entered| entered.map(|entered| (entered, modified)))
         };
         let standing = patience.wait_for(standing).await??;

@@ -22,7 +22,8 @@ pub(crate) struct Before {
     pub(crate) entries: Vec<QueueEntry>,
     /// Whether there are more, before these.
     pub(crate) more: bool,
-    /// How many there are. Marks and signals count, too, if there are more.
+    /// How many there are. If there are more, marks and signals count, too, and in an answer to a
+    /// repeated request what entered since.
     pub(crate) count: usize,
 }
 
@@ -54,6 +55,12 @@ impl Listed {
     /// All entries of a queue.
     pub(crate) fn all(revision: i64, entries: Vec<QueueEntry>) -> Self {
         Self { revision, entries, range: 0..=i64::MAX }
+    }
+
+    /// An exclusive entry that stands, with its key and create revision.
+    pub(crate) fn one(revision: i64, (key, at): (Vec<u8>, i64)) -> Self {
+        let entry = QueueEntry { revision: at, key, kind: Kind::Exclusive };
+        Self { revision, entries: vec![entry], range: at..=at }
     }
 
     /// Reads the keys of a queue: all, or the last of those up to a create revision.

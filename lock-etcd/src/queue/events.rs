@@ -34,7 +34,7 @@ impl Names {
                 }
                 match watched.watch == Some(id) {
                     true => self.news(&queue, message),
-                    false => self.heard(&queue, message),
+                    false => self.heard(&queue, id, message),
                 }
                 Ok(())
             }

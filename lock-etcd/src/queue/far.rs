@@ -10,8 +10,12 @@
 //!
 //! Nothing that is heard of a far name admits an attempt: only the view does, of what it knows. So
 //! whatever is missed here costs time alone. If the bell may have been deleted before its watch
-//! began, a list shows it; the lists of [`FAR_STEPS`] find all else. If a watch is refused,
-//! cancelled, or compacted away, the client watches the queue, which is listed then.
+//! began, a list shows it; the lists of [`FAR_STEPS`] find all else, as when a lease is revoked
+//! while an attempt enters. If a watch is refused, cancelled, or compacted away, the client watches
+//! the queue, which is listed then.
+//!
+//! Lists go up to our first attempt. A few others behind it have their own keys watched at once; if
+//! one loses its entry while there is no connection, it learns that when its turn comes near.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -48,7 +52,7 @@ impl Names {
         self.unwatch(queue);
         let Some(watched) = self.watched.get_mut(queue) else { return };
         let watches = HashMap::from([(key.clone(), self.watches.open_key(queue, &key, 0))]);
-        watched.bell = Some(Bell { key, began: 0, watches });
+        watched.bell = Some(Bell { key, began: 0, is_new: !watched.crowded, watches });
         (watched.crowded, watched.step) = (true, 0);
         self.plan(queue);
     }
@@ -64,11 +68,10 @@ impl Names {
     }
 
     /// Handles a message of a watch of a far name: an entry of ours is gone, or the bell's.
-    pub(super) fn heard(&mut self, queue: &Arc<str>, message: &WatchResponse) {
+    pub(super) fn heard(&mut self, queue: &Arc<str>, id: i64, message: &WatchResponse) {
         let Some(watched) = self.watched.get_mut(queue) else { return };
         let Watched { queue: view, bell: Some(bell), .. } = watched else { return };
-        // The watches of our own keys come later.
-        if message.created() && bell.watches.len() == 1 {
+        if message.created() && bell.watches.get(&bell.key) == Some(&id) {
             bell.began = message.header().map_or(0, |header| header.revision());
         }
         let deletions = message.events().iter().filter(|it| it.event_type() == EventType::Delete);
@@ -88,27 +91,38 @@ impl Names {
     /// last list.
     pub(super) fn look_for_bell(&mut self, queue: &Arc<str>) {
         let Some(watched) = self.watched.get_mut(queue) else { return };
-        let began = watched.bell.as_ref().map_or(0, |bell| bell.began);
-        if watched.queue.may_ring_by(began, AHEAD) {
-            watched.step = 1;
+        let Watched { queue: view, bell: Some(bell), step, .. } = watched else { return };
+        if view.may_ring_by(bell.began, bell.is_new.then_some(AHEAD)) {
+            *step = 1;
             self.want_list(queue);
             self.plan(queue);
         }
     }
 
-    /// Follows a name after a list at a revision. If it stays far, our own keys are watched, too.
+    /// Follows a name after a list at a revision.
     pub(super) fn follow_list(&mut self, queue: &Arc<str>, at: i64) {
-        if self.watched.get(queue).is_none_or(Watched::is_unwatched) {
-            // Its watch was refused, and is tried again later.
+        let Some(watched) = self.watched.get(queue) else { return };
+        let is_older = watched.watch.is_some() && !watched.queue.covers(at);
+        if watched.is_unwatched() || is_older {
+            // Its watch was refused, and is tried again later; or its bell has rung since the list.
             return;
         }
         self.follow(queue, 0);
+        self.follow_own(queue, at);
+        self.look_for_bell(queue);
+    }
+
+    /// Watches our own keys in a far name after a revision. A single attempt has none until its
+    /// second list: most waits are over by then.
+    pub(super) fn follow_own(&mut self, queue: &Arc<str>, at: i64) {
         let Some(watched) = self.watched.get_mut(queue) else { return };
         let Watched { queue: view, bell: Some(bell), step, .. } = watched else { return };
-        for key in view.keys().filter(|_| *step >= FAR_STEPS.len()) {
+        if *step < FAR_STEPS.len() && view.mine().nth(1).is_none() {
+            return;
+        }
+        for key in view.keys() {
             let open = || self.watches.open_key(queue, key, at + 1);
             bell.watches.entry(key.to_vec()).or_insert_with(open);
         }
-        self.look_for_bell(queue);
     }
 }

@@ -93,10 +93,19 @@ async fn list(watcher: &Watcher, queues: Vec<Arc<str>>) {
 }
 
 impl Names {
-    /// Returns how much of each queue to list.
-    fn wanted(&self, queues: Vec<Arc<str>>) -> Vec<Wanted> {
-        let up_to = |queue: &str| self.watched.get(queue).and_then(|watched| watched.queue.sole());
-        queues.into_iter().map(|queue| Wanted { up_to: up_to(&queue), queue }).collect()
+    /// Returns how much of each queue to list. A name without attempts needs no list, unless its
+    /// watch was refused.
+    pub(super) fn wanted(&mut self, queues: Vec<Arc<str>>) -> Vec<Wanted> {
+        let wanted = |queue: Arc<str>| {
+            let watched = self.watched.get_mut(&queue)?;
+            if watched.queue.is_idle() && watched.refused.is_none() {
+                watched.listing = false;
+                return None;
+            }
+            let unless = watched.bell.as_ref().and_then(|bell| watched.queue.ends(&bell.key));
+            Some(Wanted { up_to: watched.queue.up_to(), unless, queue })
+        };
+        queues.into_iter().filter_map(wanted).collect()
     }
 
     /// Returns the names to list now, and when to come again.

@@ -17,7 +17,7 @@ pub(crate) const STEPS: [Duration; 3] =
 
 /// When to list a far name, each counted from the one before. The first of these lists finds a bell
 /// that left the queue out of order just before its watch began. The second one has our own keys
-/// watched, too: most waits are over by then.
+/// watched, too.
 pub(crate) const FAR_STEPS: [Duration; 2] = [Duration::from_secs(2), LINGER];
 
 /// How long a name stays watched after its last waiter has left: meanwhile waiters need not
@@ -72,6 +72,9 @@ pub(crate) struct Bell {
     pub(crate) key: Vec<u8>,
     /// The revision at which its watch began; 0 if it has not.
     pub(crate) began: i64,
+    /// Whether our first attempt had just entered when it was hung. A crowd that enters must not
+    /// list as well, so then its entries are believed to go in order.
+    pub(crate) is_new: bool,
     /// The watches of this key, and of our own keys.
     pub(crate) watches: HashMap<Vec<u8>, i64>,
 }

@@ -5,8 +5,8 @@
 //!
 //! - **lists**: the entries before an attempt's own as the acquiring transaction saw them, and
 //!   later the queue at some revision. A list is exact, but may have only the last entries.
-//! - **deletions** from the name's watch. A late or lost one delays a waiter, but never admits one
-//!   wrongly.
+//! - **deletions** from watches of the name or of a key. A late or lost one delays a waiter, but
+//!   never admits one wrongly.
 //!
 //! The set of entries before mine only shrinks, and an entry's kind changes at most once, from
 //! exclusive to shared. So the transaction's list minus the deletions is all that a waiter needs:
@@ -40,6 +40,10 @@ use crate::layout::{
 /// are more meanwhile, the attempt asks for a list.
 const REMEMBERED: usize = 256;
 
+/// How many attempts of ours a far name may have: each has a watch of its key. The watch of the
+/// queue costs less than many of them.
+const FEW: usize = 4;
+
 /// The queue of one name as far as this client's own attempts need it.
 ///
 /// Sorted deques instead of trees: entries come at the end and go at the front, and a process may
@@ -56,7 +60,7 @@ pub(crate) struct Queue<M> {
     known: i64,
     /// Our attempts that have lost their entry.
     gone: Vec<M>,
-    /// The last deletions, oldest first.
+    /// The last deletions that watches told, also those of single keys.
     deleted: VecDeque<(Vec<u8>, i64)>,
     /// Deletions up to this revision may have been forgotten.
     forgotten: i64,
@@ -100,7 +104,7 @@ impl<M> Queue<M> {
         // Entries known from before may be gone: no attempt of ours was there to notice.
         self.forget_if_idle();
         let revision = own.revision;
-        let covered = self.watched.is_some_and(|from| from <= seen) && self.forgotten <= seen;
+        let covered = self.covers(seen);
         let replaced = self.live.get(&own.key).is_some_and(|known| *known > revision);
         if replaced || self.was_deleted_since(revision, &own.key) {
             // The entries before it are dropped: some of them may be gone unnoticed.
@@ -133,10 +137,14 @@ impl<M> Queue<M> {
         !before.more || lowest.is_some_and(|lowest| lowest <= self.known)
     }
 
-    /// Whether the watch has reported the deletion of this key after this revision.
+    /// Whether a watch has told the deletion of this key after this revision.
     fn was_deleted_since(&self, revision: i64, key: &[u8]) -> bool {
-        let since = self.deleted.iter().rev().take_while(|(_, at)| *at > revision);
-        since.into_iter().any(|(deleted, _)| deleted == key)
+        self.deleted.iter().any(|(deleted, at)| *at > revision && deleted == key)
+    }
+
+    /// Whether the watch tells every deletion after this revision, and none of them is forgotten.
+    pub(crate) fn covers(&self, revision: i64) -> bool {
+        self.watched.is_some_and(|from| from <= revision) && self.forgotten <= revision
     }
 
     fn insert(&mut self, entry: QueueEntry) {
@@ -199,8 +207,6 @@ impl<M> Queue<M> {
     /// Notes that the watch ended: deletions may go unnoticed from now on.
     pub(crate) fn watch_ended(&mut self) {
         self.watched = None;
-        self.deleted.clear();
-        self.forgotten = 0;
         for mine in &mut self.mine {
             mine.covered = false;
         }
@@ -217,13 +223,10 @@ impl<M> Queue<M> {
             self.live.remove(key);
             self.remove(revision);
         }
-        if self.watched.is_none() {
-            return;
-        }
         if self.deleted.len() == REMEMBERED
             && let Some((_, at)) = self.deleted.pop_front()
         {
-            self.forgotten = at;
+            self.forgotten = self.forgotten.max(at);
         }
         self.deleted.push_back((key.to_vec(), at));
     }
@@ -242,7 +245,7 @@ impl<M> Queue<M> {
         gone.into_iter().for_each(|revision| self.remove(revision));
         entries.iter().for_each(|entry| self.update(entry));
         self.learn(list);
-        let covers = self.watched.is_some_and(|from| from <= *at) && self.forgotten <= *at;
+        let covers = self.covers(*at);
         let listed = |mine: &&mut Own<M>| mine.seen <= *at && range.contains(&mine.revision);
         for mine in self.mine.iter_mut().filter(listed) {
             mine.seen = *at;
@@ -323,38 +326,51 @@ impl<M> Queue<M> {
         self.mine.iter().filter_map(move |mine| Some((&mine.what, place(mine)?)))
     }
 
-    /// The create revision of our only attempt, if it is exclusive: the entries before it are all
-    /// that matters, and no matter which kind they have.
-    pub(crate) fn sole(&self) -> Option<i64> {
-        let own = self.mine.front().filter(|_| self.mine.len() == 1)?.revision;
-        let (_, kind) = self.order[self.find(own)?];
-        (kind == Kind::Exclusive).then_some(own)
+    /// The create revision of our first attempt, if it is exclusive, and our only one or not known
+    /// yet: the entries before it are all that matters, and no matter which kind they have.
+    pub(crate) fn up_to(&self) -> Option<i64> {
+        let first = self.mine.front()?.revision;
+        let (_, kind) = self.order[self.find(first)?];
+        let is_enough = self.mine.len() == 1 || self.is_far(first);
+        (kind == Kind::Exclusive && is_enough).then_some(first)
+    }
+
+    /// Whether our first attempt may be far behind, and there are few others.
+    fn is_far(&self, first: i64) -> bool {
+        first > self.known && self.mine.len() <= FEW
     }
 
     /// The key of the last entry but so many before the first of our attempts, as far as it is
-    /// seen. `None` if an attempt is known, or holds.
+    /// seen. `None` if an attempt is known, or holds, or if there are many.
     pub(crate) fn bell(&self, ahead: usize) -> Option<&[u8]> {
-        let first = self.mine.front().filter(|first| first.revision > self.known)?.revision;
+        let first = self.mine.front().filter(|first| self.is_far(first.revision))?.revision;
         let all_wait = self.mine.iter().all(|mine| mine.ahead.is_some());
         let last = self.find(first).filter(|_| all_wait)?.checked_sub(1)?;
         self.key(self.order[last.saturating_sub(ahead)].0)
     }
 
-    /// Whether the bell may be gone by this revision, if the entries go in order: as many revisions
-    /// have passed since it was seen as entries stand up to it, as far as their number is known.
-    pub(crate) fn may_ring_by(&self, revision: i64, ahead: usize) -> bool {
+    /// The keys and create revisions of a bell and of our first attempt.
+    pub(crate) fn ends(&self, bell: &[u8]) -> Option<[(Vec<u8>, i64); 2]> {
+        let first = self.mine.front()?.revision;
+        Some([(bell.to_vec(), *self.live.get(bell)?), (self.key(first)?.to_vec(), first)])
+    }
+
+    /// Whether the bell may be gone by this revision: something has changed since it was seen. With
+    /// `ahead`, the entries go in order, and as many revisions have passed since our first attempt
+    /// entered as entries stood up to the bell.
+    pub(crate) fn may_ring_by(&self, revision: i64, ahead: Option<usize>) -> bool {
         let Some(first) = self.mine.front() else { return false };
-        let up_to_it = match first.ahead {
-            Some(all) if first.seen == first.revision => all.saturating_sub(ahead),
-            // After a list, one entry before those that it shows.
-            _ => ahead + 1,
+        let up_to_it = match (first.ahead, ahead) {
+            (Some(all), Some(ahead)) if first.seen == first.revision => all.saturating_sub(ahead),
+            _ => 1,
         };
         usize::try_from(revision - first.seen).is_ok_and(|passed| passed >= up_to_it)
     }
 
     /// The keys of our attempts.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
-        self.mine.iter().filter_map(move |mine| self.key(mine.revision))
+        let own = self.live.iter().filter(move |(_, revision)| self.position(**revision).is_some());
+        own.map(|(key, _)| key.as_slice())
     }
 
     /// Whether a list is needed before the watch can be relied on.

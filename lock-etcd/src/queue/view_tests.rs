@@ -36,7 +36,9 @@ proptest! {
         let mut world = World::after(&steps, Trust::Nothing)?;
         world.all_news();
         world.queue.take_gone();
-        for mine in &world.queue.mine {
+        // Behind one that is far, a watch of the key tells it, or a list when that comes near.
+        let up_to = world.queue.up_to().unwrap_or(i64::MAX);
+        for mine in world.queue.mine.iter().filter(|mine| mine.revision <= up_to) {
             prop_assert!(world.live.iter().any(|entry| entry.revision == mine.revision));
         }
     }
@@ -98,6 +100,20 @@ fn a_deletion_from_before_the_answer_counts() {
     queue.deleted(b"a", 12);
     queue.enter(10, entry(10, "own"), all([entry(9, "a")]), ());
     assert!(queue.admitted(None).next().is_some());
+}
+
+/// Watches of single keys tell deletions, too.
+#[test]
+fn a_deletion_that_was_told_without_a_watch_of_the_queue_outlives_older_lists() {
+    let mut queue = Queue::default();
+    queue.enter(10, entry(10, "own"), last([entry(8, "a"), entry(9, "b")]), ());
+    assert_eq!(queue.bell(0), Some(&b"b"[..]));
+    queue.deleted(b"b", 12);
+    queue.watch_ended();
+    queue.listed(&list(11, [entry(8, "a"), entry(9, "b"), entry(10, "own")]));
+    queue.watch_began(11);
+    queue.deleted(b"a", 13);
+    assert!(queue.admitted(Some(11)).next().is_some());
 }
 
 /// A session that holds the predecessor's entry and mine is revoked: both go in one revision.

@@ -37,6 +37,8 @@ pub(super) enum Step {
     Ask,
     List,
     ListAnswer(usize),
+    /// A list is asked for that shows no more than that our first attempt stands.
+    Stand,
 }
 
 fn kind() -> impl Strategy<Value = Kind> {
@@ -64,6 +66,7 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::Ask),
         1 => Just(Step::List),
         2 => (0usize..4).prop_map(Step::ListAnswer),
+        1 => Just(Step::Stand),
     ];
     vec(step, 1..120)
 }
@@ -179,7 +182,7 @@ impl World {
 
     fn list(&mut self) -> Listed {
         let all = Listed::all(self.revision, self.live.clone());
-        let Some(up_to) = self.asked.take().unwrap_or_else(|| self.queue.sole()) else {
+        let Some(up_to) = self.asked.take().unwrap_or_else(|| self.queue.up_to()) else {
             return all;
         };
         let own = all.entries.into_iter().filter(|entry| entry.revision <= up_to).collect();
@@ -254,10 +257,17 @@ impl World {
                 self.events.clear();
                 self.queue.watch_ended();
             }
-            Step::Ask => self.asked = Some(self.queue.sole()),
+            Step::Ask => self.asked = Some(self.queue.up_to()),
             Step::List => {
                 let list = self.list();
                 self.lists.push(list);
+            }
+            Step::Stand if !self.watching => {
+                let first = self.queue.up_to().and_then(|first| self.standing(first));
+                if let Some(QueueEntry { revision, key, .. }) = first.map(|at| &self.live[at]) {
+                    let list = Listed::one(self.revision, (key.clone(), *revision));
+                    self.lists.push(list);
+                }
             }
             Step::ListAnswer(n) if !self.lists.is_empty() => {
                 let list = self.lists.remove(n % self.lists.len());
@@ -316,7 +326,7 @@ impl World {
         }
     }
 
-    /// Delivers everything under way, and then a list if one is needed.
+    /// Delivers everything under way, and then lists if one is needed.
     pub(super) fn all_news(&mut self) -> Option<i64> {
         while !self.answers.is_empty() {
             self.step(&Step::Answer(0));
@@ -340,8 +350,13 @@ impl World {
         if self.watching && self.wanted.is_none() && !self.queue.wants_list() {
             return None;
         }
-        self.step(&Step::List);
-        self.step(&Step::ListAnswer(0))
+        // A list up to the first attempt may show that it is gone, or have the rest listed.
+        let mut listed_at = None;
+        for _ in 0..=self.queue.mine.len() {
+            self.step(&Step::List);
+            listed_at = self.step(&Step::ListAnswer(0));
+        }
+        listed_at
     }
 
     fn want(&mut self) {

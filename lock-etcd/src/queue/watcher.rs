@@ -104,6 +104,7 @@ impl Names {
         let set_due = watched.queue.is_idle() || watched.due.is_none();
         watched.queue.enter(seen, own, before, mine);
         self.follow(queue, start);
+        self.follow_own(queue, seen);
         if set_due {
             self.plan(queue);
         }
@@ -163,7 +164,8 @@ impl Names {
             None => queue.into(),
         };
         // It does not wait, so it needs no list of the entries before it. An attempt that waits
-        // after it brings the whole list. If it has become shared, the list says so.
+        // after it brings the last entries, or has the queue listed. If it has become shared, a
+        // list says so.
         let kind = role(key.as_bytes()).kind().unwrap_or_default();
         let own = QueueEntry { revision, key: key.as_bytes().to_vec(), kind };
         let (seen, start) = (stood.unwrap_or(revision), stood.map_or(0, |stood| stood + 1));

@@ -6,9 +6,14 @@
 
 use std::sync::Arc;
 
-use etcd_client::{GetOptions, GetResponse, KeyValue, ResponseHeader, Txn, TxnOp, TxnResponse};
+use etcd_client::{
+    Compare, CompareOp, GetOptions, GetResponse, KeyValue, ResponseHeader, Txn, TxnOp, TxnResponse,
+};
 use futures_util::future::join_all;
-use lock_core::queue::{self, Verdict};
+use lock_core::{
+    Kind,
+    queue::{self, Verdict},
+};
 use uuid::Uuid;
 
 use crate::{
@@ -42,6 +47,9 @@ pub(crate) struct Wanted {
     pub(crate) queue: Arc<str>,
     /// The create revision up to which to list the last entries; `None` for all entries.
     pub(crate) up_to: Option<i64>,
+    /// The keys and create revisions of a far name's bell and of our entry. While both stand, no
+    /// list is wanted: etcd reads and sorts the whole queue for one.
+    pub(crate) unless: Option<[(Vec<u8>, i64); 2]>,
 }
 
 impl Wanted {
@@ -54,20 +62,23 @@ impl Wanted {
 }
 
 /// Lists several queues in one request. Lists each by itself if they are long, if the login may not
-/// read all of them, or if etcd takes no transaction for so many.
+/// read all of them, or if etcd takes no transaction for so many. Only a name that comes alone, as
+/// most far ones do, is not listed [unless](Wanted::unless) it must be.
 pub(crate) async fn list(
     connection: &Connection,
     wanted: &[Wanted],
 ) -> Vec<Result<Listed, Failure>> {
-    if wanted.len() == 1 || connection.reads_alone {
+    if wanted.len() <= 1 || connection.reads_alone {
         return list_each(connection, wanted).await;
     }
     let range = |wanted: &Wanted| TxnOp::get(&*wanted.queue, Some(wanted.options()));
     let txn = Txn::new().and_then(wanted.iter().map(range).collect::<Vec<_>>());
     let answer = connection.look(Word::Leader, |member| send_txn(member, &txn)).await;
     match answer.and_then(|answer| listed(answer, wanted)) {
-        Ok(lists) if lists.len() == wanted.len() && !lists.iter().any(Listed::is_blind) => {
-            lists.into_iter().map(Ok).collect()
+        Ok(lists) if lists.len() == wanted.len() => {
+            let lists = lists.into_iter().zip(wanted);
+            let lists = lists.map(|(list, wanted)| seeing(connection, wanted, list));
+            join_all(lists.collect::<Vec<_>>()).await
         }
         Err(failure) if !failure.concerns_a_part() => {
             wanted.iter().map(|_| Err(failure.clone())).collect()
@@ -88,15 +99,37 @@ async fn list_each(connection: &Connection, wanted: &[Wanted]) -> Vec<Result<Lis
 }
 
 async fn list_one(connection: &Connection, wanted: &Wanted) -> Result<Listed, Failure> {
-    let queue = wanted.queue.as_bytes();
-    if wanted.up_to.is_some() {
-        let answer = get(connection, Word::Leader, queue, &wanted.options()).await?;
-        let list = Listed::read(revision(answer.header())?, answer.0, wanted.up_to);
-        if !list.is_blind() {
-            return Ok(list);
+    let (queue, up_to) = (wanted.queue.as_bytes(), wanted.up_to);
+    let list = match &wanted.unless {
+        _ if up_to.is_none() => return entries(connection, queue, &end_of_prefix(queue)).await,
+        Some(both) if !connection.reads_alone => {
+            let stands = |(key, at): &(Vec<u8>, i64)| {
+                Compare::create_revision(key.as_slice(), CompareOp::Equal, *at)
+            };
+            let list = TxnOp::get(queue, Some(wanted.options()));
+            let txn = Txn::new().when(both.iter().map(stands).collect::<Vec<_>>()).or_else([list]);
+            let answer = connection.look(Word::Leader, |member| send_txn(member, &txn)).await?;
+            let revision = revision(answer.header())?;
+            match ranges(answer).next() {
+                Some(range) => Listed::read(revision, range, up_to),
+                None => return Ok(Listed::one(revision, both[1].clone())),
+            }
         }
+        _ => {
+            let answer = get(connection, Word::Leader, queue, &wanted.options()).await?;
+            Listed::read(revision(answer.header())?, answer.0, up_to)
+        }
+    };
+    seeing(connection, wanted, list).await
+}
+
+/// Returns a list, or that of the whole queue if it shows nothing.
+async fn seeing(connection: &Connection, wanted: &Wanted, list: Listed) -> Result<Listed, Failure> {
+    let queue = wanted.queue.as_bytes();
+    match list.is_blind() {
+        true => entries(connection, queue, &end_of_prefix(queue)).await,
+        false => Ok(list),
     }
-    entries(connection, queue, &end_of_prefix(queue)).await
 }
 
 /// Returns a queue with its notes, in order.
@@ -201,24 +234,31 @@ pub(crate) async fn entry_of(
     Ok(own.map(|kv| (if is_candidate { modified(kv) } else { kv.create_revision() }, modified(kv))))
 }
 
-/// Returns an attempt's entry with this create revision, if it stands, and the entries before it.
+/// Returns an attempt's entry with this create revision, if it stands, and the entries before it
+/// that its [acquiring transaction](requests::queue_up) lists.
 pub(crate) async fn standing(
     connection: &Connection,
     queue: &Arc<str>,
+    kind: Kind,
     key: &str,
     revision: i64,
     give_up: GiveUp<'_>,
 ) -> Result<Option<Entered>, Failure> {
-    let options = GetOptions::new().with_prefix().with_keys_only();
+    let options = match kind {
+        Kind::Exclusive => requests::last(LAST + 1).with_max_create_revision(revision),
+        _ => GetOptions::new().with_prefix().with_keys_only(),
+    };
     let answer = insist(connection, queue, &options, give_up).await?;
     let header = header(answer.header())?;
-    let all = queue_entries(answer.0.kvs);
+    let mut before = Before::read(answer.0);
     let is_own = |entry: &QueueEntry| entry.revision == revision && entry.key == key.as_bytes();
-    if !all.iter().any(is_own) {
+    if !before.entries.iter().any(is_own) {
         return Ok(None);
     }
-    let before = all.into_iter().filter(|entry| entry.revision < revision).collect();
-    Ok(Some(Entered { header, revision, before: Before::all(before) }))
+    let all = before.entries.len();
+    before.entries.retain(|entry| entry.revision < revision);
+    before.count = before.count.saturating_sub(all - before.entries.len());
+    Ok(Some(Entered { header, revision, before }))
 }
 
 /// Returns the create revision of a key; `None` if it does not stand.
@@ -325,8 +365,6 @@ fn admitted(mut entries: Vec<QueueEntry>, revision: i64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use lock_core::Kind;
-
     use super::*;
 
     fn entries(kinds: &[(i64, Kind)]) -> Vec<QueueEntry> {
