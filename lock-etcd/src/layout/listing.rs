@@ -29,6 +29,7 @@ pub(crate) struct Before {
 
 impl Before {
     /// All entries before an attempt.
+    #[cfg(test)]
     pub(crate) fn all(entries: Vec<QueueEntry>) -> Self {
         Self { count: entries.len(), entries, more: false }
     }
