@@ -34,7 +34,7 @@ async fn of_many_runs_one_does_the_work() {
         match run.await.unwrap().unwrap() {
             Once::Done(()) => done += 1,
             Once::AlreadyDone(mark) => assert!(mark.ends_at > mark.done_at),
-            other => panic!("{other:?}"),
+            Once::Unmarked((), error) => panic!("{error}"),
         }
     }
     assert_eq!((done, works.load(Ordering::SeqCst)), (1, 1));

@@ -31,7 +31,6 @@ pub struct OncePer {
 /// What came of work that is done [once per period](Lock::once_per).
 #[derive(Debug)]
 #[must_use = "the work may have been done without a mark"]
-#[non_exhaustive]
 pub enum Once<T> {
     /// It was done here, and is marked as done, unless the period was over before.
     Done(T),
@@ -71,7 +70,6 @@ impl Lock {
     ///     Once::Done(()) => println!("done"),
     ///     Once::Unmarked((), error) => println!("done, and may be done again: {error}"),
     ///     Once::AlreadyDone(mark) => println!("{mark}"),
-    ///     _ => {}
     /// }
     /// # Ok(()) }
     /// ```
