@@ -118,8 +118,8 @@ async fn a_hand_over_between_processes_is_five_requests() {
     for _ in 0..4 {
         clients.push(open(&server.url()).await);
     }
-    // As above, with half of the clients.
-    let updates = undisturbed(Duration::from_millis(30), async || {
+    // As above. A turn is a chain of several steps, some of them the server's.
+    let updates = undisturbed(Duration::from_millis(5), async || {
         let (packets, updates) = hand_over(&server, &clients).await;
         match packets < 5.5 {
             true => Ok(updates),

@@ -69,8 +69,9 @@ impl Session {
         let (mut asked, mut told) = (asked.clone(), None);
         loop {
             let sent = Clock::Tokio.now();
-            let answer =
-                self.request("acquire", attempt.ttl, |store| store.acquire(&asked)).await?;
+            let answer = self.request("acquire", attempt.ttl, |store| store.acquire(&asked)).await;
+            // A revoke that was told meanwhile says more.
+            let answer = answer.map_err(|e| attempt.over().map_or(e, |end| attempt.ended(end)))?;
             let look_again = match answer {
                 Answer::Granted(grant) => return Ok((grant.at, grant.token.value())),
                 Answer::Busy => return Err(Error::Contended { name: attempt.name.clone() }),

@@ -124,7 +124,12 @@ async fn checked(
             let end = attempt.ending(attempt.loss(), sent, Clock::Boot.now());
             Err(ended(&**session, attempt.ttl, end))
         }
-        Err(error) => Err(Box::pin(undone(session, slice::from_ref(attempt), error)).await),
+        Err(error) => {
+            // A revoke that was told meanwhile says more.
+            let told = attempt.over().map(|end| ended(&**session, attempt.ttl, end));
+            let error = Box::pin(undone(session, slice::from_ref(attempt), error)).await;
+            Err(told.unwrap_or(error))
+        }
     }
 }
 

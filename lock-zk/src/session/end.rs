@@ -5,7 +5,7 @@
 use std::sync::Weak;
 
 use lock_core::{
-    Clock, Effect, Error, Instant, LossReason, Result,
+    Clock, Effect, Error, Instant, LossReason, Result, Validity,
     duration::shown,
     keep::{errors::late, limits, poison::lock},
 };
@@ -69,10 +69,11 @@ impl Session {
         };
         let now = Clock::Boot.now();
         for attempt in lock(&self.attempts).drain().map(|(_, attempt)| attempt) {
-            if let Some(validity) = attempt.validity() {
-                // After the process stood still, the server may be faster than the alarm.
-                let is_late = end == End::Ended && now >= validity.until();
-                validity.lose(if is_late { LossReason::Expired } else { reason });
+            // After the process stood still, the server may be faster than the holder's own alarm,
+            // which knows whether a term or a lease is over.
+            let is_told = |validity: &&Validity| end != End::Ended || now < validity.until();
+            if let Some(validity) = attempt.validity().filter(is_told) {
+                validity.lose(reason);
             }
         }
         lock(&self.last).clear();
