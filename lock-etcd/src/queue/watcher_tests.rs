@@ -104,7 +104,16 @@ fn enter_far(names: &mut Names, queue: &Arc<str>) -> oneshot::Receiver<WaitEnd> 
     names.enter(queue, Uuid::new_v4(), entry(20, OWN), before, HELD)
 }
 
+/// Enters behind the attempt of [`enter_far`].
+fn enter_second(names: &mut Names, queue: &Arc<str>) -> oneshot::Receiver<WaitEnd> {
+    let others = vec![entry(20, OWN), entry(21, "job/2f.21")];
+    let entries = [waiters([13, 14, 15, 16, 17, 18]), others].concat();
+    let before = Before { more: true, ..Before::all(entries) };
+    names.enter(queue, Uuid::new_v4(), entry(22, SECOND), before, HELD)
+}
+
 const OWN: &str = "job/1f.0";
+const SECOND: &str = "job/1f.1";
 
 fn waiters<const N: usize>(revisions: [i64; N]) -> Vec<QueueEntry> {
     revisions.map(|at| entry(at, &format!("job/2f.{at}"))).to_vec()
@@ -181,12 +190,9 @@ fn a_client_with_two_attempts_stays_far_and_is_told_that_the_second_is_gone() {
     let queue = Arc::<str>::from("job/");
     let _first = enter_far(&mut names, &queue);
     let bell = names.next_open().unwrap();
-    let (key, others) = ("job/1f.1", vec![entry(20, OWN), entry(21, "job/2f.21")]);
-    let entries = [waiters([13, 14, 15, 16, 17, 18]), others].concat();
-    let before = Before { more: true, ..Before::all(entries) };
-    let mut second = names.enter(&queue, Uuid::new_v4(), entry(22, key), before, HELD);
+    let mut second = enter_second(&mut names, &queue);
     let opened: Vec<_> = std::iter::from_fn(|| names.next_open()).collect();
-    let own = opened.iter().find(|open| open.target() == key.as_bytes()).unwrap();
+    let own = opened.iter().find(|open| open.target() == SECOND.as_bytes()).unwrap();
     assert_eq!((own.start, names.watches.next_close()), (23, None));
     tell(&mut names, bell.id, 20, None);
     assert!(names.next_list(now + Duration::from_secs(3)).0.is_some());
@@ -195,8 +201,23 @@ fn a_client_with_two_attempts_stays_far_and_is_told_that_the_second_is_gone() {
     assert_eq!((wanted.len(), wanted[0].up_to, wanted[0].unless.clone()), (1, Some(20), Some(far)));
     names.listed(&queue, &last(23, [11, 12, 13, 14, 15, 16, 17, 18]));
     assert!(names.next_open().is_none() && names.watches.next_close().is_none());
-    tell(&mut names, own.id, 24, Some(key));
+    tell(&mut names, own.id, 24, Some(SECOND));
     assert_eq!(second.try_recv(), Ok(WaitEnd::Gone));
+}
+
+/// The list that follows the beginning of this watch decides whether the name is far again.
+#[test]
+fn a_new_attempt_leaves_the_watch_of_a_queue_that_comes_near() {
+    let mut names = Names::default();
+    let queue = Arc::<str>::from("job/");
+    let _first = enter_far(&mut names, &queue);
+    let bell = names.next_open().unwrap();
+    tell(&mut names, bell.id, 20, None);
+    tell(&mut names, bell.id, 23, Some("job/2f.14"));
+    assert_eq!(names.next_open().unwrap().target(), b"job/");
+    assert_eq!(names.watches.next_close(), Some(bell.id));
+    let _second = enter_second(&mut names, &queue);
+    assert!(names.next_open().is_none() && names.watches.next_close().is_none());
 }
 
 /// The list shows the bell as it was.
