@@ -22,16 +22,15 @@ pub(crate) struct Before {
     pub(crate) entries: Vec<QueueEntry>,
     /// Whether there are more, before these.
     pub(crate) more: bool,
-    /// How many there are. If there are more, marks and signals count, too, and in an answer to a
-    /// repeated request what entered since.
-    pub(crate) count: usize,
+    /// How many there are, if that is known. If there are more, marks and signals count, too.
+    pub(crate) count: Option<usize>,
 }
 
 impl Before {
     /// All entries before an attempt.
     #[cfg(test)]
     pub(crate) fn all(entries: Vec<QueueEntry>) -> Self {
-        Self { count: entries.len(), entries, more: false }
+        Self { count: Some(entries.len()), entries, more: false }
     }
 
     /// Reads a range of a queue's keys, or the last of them.
@@ -39,7 +38,7 @@ impl Before {
         let (more, count) = (range.more, usize::try_from(range.count).unwrap_or_default());
         let entries = sorted_entries(range.kvs);
         let count = if more { count } else { entries.len() };
-        Self { entries, more, count }
+        Self { entries, more, count: Some(count) }
     }
 }
 
@@ -182,7 +181,7 @@ mod tests {
         let kvs = vec![kv("a/2.0", 14, 14), kv("a/1.0.s", 13, 13), kv("a/1.0", 12, 12)];
         let found = PbRangeResponse { kvs, more: true, count: 9, ..Default::default() };
         let before = Before::read(found.clone());
-        assert_eq!((before.more, before.count, before.entries.len()), (true, 9, 2));
+        assert_eq!((before.more, before.count, before.entries.len()), (true, Some(9), 2));
         assert_eq!(before.entries[0].kind, Kind::Shared);
         let listed = Listed::read(20, found.clone(), Some(14));
         assert_eq!((listed.range.clone(), listed.has_the_head()), (13..=14, false));

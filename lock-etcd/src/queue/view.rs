@@ -75,8 +75,9 @@ struct Own<M> {
     /// The last revision at which a list had it.
     seen: i64,
     covered: bool,
-    /// How many entries were before it when it entered. `None` for a hold that never waited: it
-    /// need not be known.
+    /// Whether it entered to wait. A hold that never waited need not be known.
+    waits: bool,
+    /// How many entries were before it when it entered, if that is known.
     ahead: Option<usize>,
     what: M,
 }
@@ -110,7 +111,8 @@ impl<M> Queue<M> {
             // The entries before it are dropped: some of them may be gone unnoticed.
             return self.gone.push(what);
         }
-        let ahead = before.as_ref().map(|before| before.count);
+        let waits = before.is_some();
+        let ahead = before.as_ref().and_then(|before| before.count);
         let is_known = match &before {
             Some(before) => self.completes(before),
             // It held the lock alone.
@@ -124,7 +126,7 @@ impl<M> Queue<M> {
         self.insert(own);
         let at = self.mine.partition_point(|mine| mine.revision < revision);
         self.mine.reserve_exact(usize::from(self.mine.is_empty()));
-        self.mine.insert(at, Own { revision, seen, covered, ahead, what });
+        self.mine.insert(at, Own { revision, seen, covered, waits, ahead, what });
         if is_known {
             self.known = self.known.max(revision);
         }
@@ -319,9 +321,9 @@ impl<M> Queue<M> {
     /// place of one that is not known is that from when it entered.
     pub(crate) fn places(&self) -> impl Iterator<Item = (&M, usize)> {
         let admitted = queue::admitted(self.order.iter().map(|(_, kind)| *kind));
-        let place = move |mine: &Own<M>| match mine.ahead {
-            Some(ahead) if mine.revision > self.known => Some(ahead),
-            _ => Some((self.find(mine.revision)? + 1).saturating_sub(admitted)),
+        let place = move |mine: &Own<M>| match mine.waits && mine.revision > self.known {
+            true => mine.ahead,
+            false => Some((self.find(mine.revision)? + 1).saturating_sub(admitted)),
         };
         self.mine.iter().filter_map(move |mine| Some((&mine.what, place(mine)?)))
     }
@@ -344,7 +346,7 @@ impl<M> Queue<M> {
     /// seen. `None` if an attempt is known, or holds, or if there are many.
     pub(crate) fn bell(&self, ahead: usize) -> Option<&[u8]> {
         let first = self.mine.front().filter(|first| self.is_far(first.revision))?.revision;
-        let all_wait = self.mine.iter().all(|mine| mine.ahead.is_some());
+        let all_wait = self.mine.iter().all(|mine| mine.waits);
         let last = self.find(first).filter(|_| all_wait)?.checked_sub(1)?;
         self.key(self.order[last.saturating_sub(ahead)].0)
     }
@@ -377,7 +379,7 @@ impl<M> Queue<M> {
     pub(crate) fn wants_list(&self) -> bool {
         let unsure = |mine: &Own<M>| !mine.covered || mine.seen < self.signalled;
         // A list for the first one, or a later attempt's, makes those behind it known.
-        let first = self.mine.iter().find(|mine| mine.ahead.is_some());
+        let first = self.mine.iter().find(|mine| mine.waits);
         let is_unknown = first.is_some_and(|first| first.revision > self.known);
         self.watched.is_some() && (is_unknown || self.mine.iter().any(unsure))
     }

@@ -255,9 +255,9 @@ pub(crate) async fn standing(
     if !before.entries.iter().any(is_own) {
         return Ok(None);
     }
-    let all = before.entries.len();
     before.entries.retain(|entry| entry.revision < revision);
-    before.count = before.count.saturating_sub(all - before.entries.len());
+    // etcd counts what entered since, too.
+    before.count = (!before.more).then_some(before.entries.len());
     Ok(Some(Entered { header, revision, before }))
 }
 
