@@ -49,18 +49,20 @@ pub(crate) struct Listed {
     pub(crate) entries: Vec<QueueEntry>,
     /// It has all entries with these create revisions.
     pub(crate) range: RangeInclusive<i64>,
+    /// The create revisions of entries of ours behind these that are gone.
+    pub(crate) gone: Vec<i64>,
 }
 
 impl Listed {
     /// All entries of a queue.
     pub(crate) fn all(revision: i64, entries: Vec<QueueEntry>) -> Self {
-        Self { revision, entries, range: 0..=i64::MAX }
+        Self { revision, entries, range: 0..=i64::MAX, gone: Vec::new() }
     }
 
     /// An exclusive entry that stands, with its key and create revision.
     pub(crate) fn one(revision: i64, (key, at): (Vec<u8>, i64)) -> Self {
         let entry = QueueEntry { revision: at, key, kind: Kind::Exclusive };
-        Self { revision, entries: vec![entry], range: at..=at }
+        Self { revision, entries: vec![entry], range: at..=at, gone: Vec::new() }
     }
 
     /// Reads the keys of a queue: all, or the last of those up to a create revision.
@@ -68,7 +70,7 @@ impl Listed {
         let low = found.kvs.iter().map(|kv| kv.create_revision).min().filter(|_| found.more);
         // Another entry with the lowest revision may have been left out.
         let range = low.map_or(0, |low| low + 1)..=up_to.unwrap_or(i64::MAX);
-        Self { revision, entries: sorted_entries(found.kvs), range }
+        Self { revision, entries: sorted_entries(found.kvs), range, gone: Vec::new() }
     }
 
     /// Whether it shows no entry before the last one, though there are some: marks and signals

@@ -235,13 +235,14 @@ impl<M> Queue<M> {
 
     /// Takes a list of the queue at a revision.
     pub(crate) fn listed(&mut self, list: &Listed) {
-        let Listed { revision: at, entries, range } = list;
+        let Listed { revision: at, entries, range, gone } = list;
         let present: HashMap<&[u8], i64> =
             entries.iter().map(|entry| (entry.key.as_slice(), entry.revision)).collect();
         let is_gone = |key: &Vec<u8>, revision: &mut i64| {
-            *revision <= *at
-                && range.contains(&*revision)
-                && present.get(key.as_slice()) != Some(revision)
+            gone.contains(&*revision)
+                || *revision <= *at
+                    && range.contains(&*revision)
+                    && present.get(key.as_slice()) != Some(revision)
         };
         let gone: Vec<i64> = self.live.extract_if(is_gone).map(|(_, revision)| revision).collect();
         gone.into_iter().for_each(|revision| self.remove(revision));
@@ -351,10 +352,9 @@ impl<M> Queue<M> {
         self.key(self.order[last.saturating_sub(ahead)].0)
     }
 
-    /// The keys and create revisions of a bell and of our first attempt.
-    pub(crate) fn ends(&self, bell: &[u8]) -> Option<[(Vec<u8>, i64); 2]> {
-        let first = self.mine.front()?.revision;
-        Some([(bell.to_vec(), *self.live.get(bell)?), (self.key(first)?.to_vec(), first)])
+    /// The create revision of the entry with this key, if it is seen.
+    pub(crate) fn revision(&self, key: &[u8]) -> Option<i64> {
+        self.live.get(key).copied()
     }
 
     /// Whether the bell may be gone by this revision: something has changed since it was seen. With
@@ -369,10 +369,9 @@ impl<M> Queue<M> {
         usize::try_from(revision - first.seen).is_ok_and(|passed| passed >= up_to_it)
     }
 
-    /// The keys of our attempts.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
-        let own = self.live.iter().filter(move |(_, revision)| self.position(**revision).is_some());
-        own.map(|(key, _)| key.as_slice())
+    /// The keys and create revisions of our attempts, first one first.
+    pub(crate) fn own(&self) -> impl Iterator<Item = (&[u8], i64)> {
+        self.mine.iter().filter_map(move |mine| Some((self.key(mine.revision)?, mine.revision)))
     }
 
     /// Whether a list is needed before the watch can be relied on.
