@@ -125,7 +125,7 @@ async fn a_crowd_goes_on_when_some_of_it_leave() {
 }
 
 /// A list finds it 2 s after it has entered, or 5 s after that, and the next one in a TTL of 300 s.
-/// The last client has two attempts, and no list shows the second.
+/// The last client has two attempts, and no list goes up to the second.
 #[tokio::test]
 async fn a_waiter_behind_a_crowd_learns_that_its_entry_is_gone() {
     const SOON: Duration = Duration::from_secs(20);

@@ -115,7 +115,7 @@ impl OwnEntry {
     /// Waits until the entries before this one leave room for it.
     async fn wait(&self, entered: Entered, request: &Request, attempt: &Attempt) -> Result<()> {
         let Entered { revision, before, .. } = entered;
-        attempt.queued(&request.name, Some(before.count));
+        attempt.queued(&request.name, before.count);
         let own = QueueEntry { revision, key: self.key.as_bytes().to_vec(), kind: request.kind };
         let told =
             self.store.watcher.names().enter(&self.queue, attempt.id(), own, before, request.ttl);

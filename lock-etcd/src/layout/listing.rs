@@ -22,16 +22,15 @@ pub(crate) struct Before {
     pub(crate) entries: Vec<QueueEntry>,
     /// Whether there are more, before these.
     pub(crate) more: bool,
-    /// How many there are. If there are more, marks and signals count, too, and in an answer to a
-    /// repeated request what entered since.
-    pub(crate) count: usize,
+    /// How many there are, if that is known. If there are more, marks and signals count, too.
+    pub(crate) count: Option<usize>,
 }
 
 impl Before {
     /// All entries before an attempt.
     #[cfg(test)]
     pub(crate) fn all(entries: Vec<QueueEntry>) -> Self {
-        Self { count: entries.len(), entries, more: false }
+        Self { count: Some(entries.len()), entries, more: false }
     }
 
     /// Reads a range of a queue's keys, or the last of them.
@@ -39,7 +38,7 @@ impl Before {
         let (more, count) = (range.more, usize::try_from(range.count).unwrap_or_default());
         let entries = sorted_entries(range.kvs);
         let count = if more { count } else { entries.len() };
-        Self { entries, more, count }
+        Self { entries, more, count: Some(count) }
     }
 }
 
@@ -50,18 +49,20 @@ pub(crate) struct Listed {
     pub(crate) entries: Vec<QueueEntry>,
     /// It has all entries with these create revisions.
     pub(crate) range: RangeInclusive<i64>,
+    /// The create revisions of entries of ours behind these that are gone.
+    pub(crate) gone: Vec<i64>,
 }
 
 impl Listed {
     /// All entries of a queue.
     pub(crate) fn all(revision: i64, entries: Vec<QueueEntry>) -> Self {
-        Self { revision, entries, range: 0..=i64::MAX }
+        Self { revision, entries, range: 0..=i64::MAX, gone: Vec::new() }
     }
 
     /// An exclusive entry that stands, with its key and create revision.
     pub(crate) fn one(revision: i64, (key, at): (Vec<u8>, i64)) -> Self {
         let entry = QueueEntry { revision: at, key, kind: Kind::Exclusive };
-        Self { revision, entries: vec![entry], range: at..=at }
+        Self { revision, entries: vec![entry], range: at..=at, gone: Vec::new() }
     }
 
     /// Reads the keys of a queue: all, or the last of those up to a create revision.
@@ -69,7 +70,7 @@ impl Listed {
         let low = found.kvs.iter().map(|kv| kv.create_revision).min().filter(|_| found.more);
         // Another entry with the lowest revision may have been left out.
         let range = low.map_or(0, |low| low + 1)..=up_to.unwrap_or(i64::MAX);
-        Self { revision, entries: sorted_entries(found.kvs), range }
+        Self { revision, entries: sorted_entries(found.kvs), range, gone: Vec::new() }
     }
 
     /// Whether it shows no entry before the last one, though there are some: marks and signals
@@ -182,7 +183,7 @@ mod tests {
         let kvs = vec![kv("a/2.0", 14, 14), kv("a/1.0.s", 13, 13), kv("a/1.0", 12, 12)];
         let found = PbRangeResponse { kvs, more: true, count: 9, ..Default::default() };
         let before = Before::read(found.clone());
-        assert_eq!((before.more, before.count, before.entries.len()), (true, 9, 2));
+        assert_eq!((before.more, before.count, before.entries.len()), (true, Some(9), 2));
         assert_eq!(before.entries[0].kind, Kind::Shared);
         let listed = Listed::read(20, found.clone(), Some(14));
         assert_eq!((listed.range.clone(), listed.has_the_head()), (13..=14, false));

@@ -14,8 +14,8 @@
 //! while an attempt enters. If a watch is refused, cancelled, or compacted away, the client watches
 //! the queue, which is listed then.
 //!
-//! Lists go up to our first attempt. A few others behind it have their own keys watched at once; if
-//! one loses its entry while there is no connection, it learns that when its turn comes near.
+//! Lists go up to our first attempt. A few others behind it have their own keys watched at once,
+//! and read with each list: a key may be deleted while nothing watches it.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -120,7 +120,7 @@ impl Names {
         if *step < FAR_STEPS.len() && view.mine().nth(1).is_none() {
             return;
         }
-        for key in view.keys() {
+        for (key, _) in view.own() {
             let open = || self.watches.open_key(queue, key, at + 1);
             bell.watches.entry(key.to_vec()).or_insert_with(open);
         }

@@ -102,8 +102,12 @@ impl Names {
                 watched.listing = false;
                 return None;
             }
-            let unless = watched.bell.as_ref().and_then(|bell| watched.queue.ends(&bell.key));
-            Some(Wanted { up_to: watched.queue.up_to(), unless, queue })
+            let (view, up_to) = (&watched.queue, watched.queue.up_to());
+            let bell = watched.bell.as_ref();
+            let bell = bell.and_then(|bell| Some((bell.key.clone(), view.revision(&bell.key)?)));
+            let own = up_to.iter().flat_map(|_| view.own());
+            let own = own.map(|(key, at)| (key.to_vec(), at)).collect();
+            Some(Wanted { up_to, bell, own, queue })
         };
         queues.into_iter().filter_map(wanted).collect()
     }

@@ -75,8 +75,9 @@ struct Own<M> {
     /// The last revision at which a list had it.
     seen: i64,
     covered: bool,
-    /// How many entries were before it when it entered. `None` for a hold that never waited: it
-    /// need not be known.
+    /// Whether it entered to wait. A hold that never waited need not be known.
+    waits: bool,
+    /// How many entries were before it when it entered, if that is known.
     ahead: Option<usize>,
     what: M,
 }
@@ -110,7 +111,8 @@ impl<M> Queue<M> {
             // The entries before it are dropped: some of them may be gone unnoticed.
             return self.gone.push(what);
         }
-        let ahead = before.as_ref().map(|before| before.count);
+        let waits = before.is_some();
+        let ahead = before.as_ref().and_then(|before| before.count);
         let is_known = match &before {
             Some(before) => self.completes(before),
             // It held the lock alone.
@@ -124,7 +126,7 @@ impl<M> Queue<M> {
         self.insert(own);
         let at = self.mine.partition_point(|mine| mine.revision < revision);
         self.mine.reserve_exact(usize::from(self.mine.is_empty()));
-        self.mine.insert(at, Own { revision, seen, covered, ahead, what });
+        self.mine.insert(at, Own { revision, seen, covered, waits, ahead, what });
         if is_known {
             self.known = self.known.max(revision);
         }
@@ -233,13 +235,14 @@ impl<M> Queue<M> {
 
     /// Takes a list of the queue at a revision.
     pub(crate) fn listed(&mut self, list: &Listed) {
-        let Listed { revision: at, entries, range } = list;
+        let Listed { revision: at, entries, range, gone } = list;
         let present: HashMap<&[u8], i64> =
             entries.iter().map(|entry| (entry.key.as_slice(), entry.revision)).collect();
         let is_gone = |key: &Vec<u8>, revision: &mut i64| {
-            *revision <= *at
-                && range.contains(&*revision)
-                && present.get(key.as_slice()) != Some(revision)
+            gone.contains(&*revision)
+                || *revision <= *at
+                    && range.contains(&*revision)
+                    && present.get(key.as_slice()) != Some(revision)
         };
         let gone: Vec<i64> = self.live.extract_if(is_gone).map(|(_, revision)| revision).collect();
         gone.into_iter().for_each(|revision| self.remove(revision));
@@ -319,9 +322,9 @@ impl<M> Queue<M> {
     /// place of one that is not known is that from when it entered.
     pub(crate) fn places(&self) -> impl Iterator<Item = (&M, usize)> {
         let admitted = queue::admitted(self.order.iter().map(|(_, kind)| *kind));
-        let place = move |mine: &Own<M>| match mine.ahead {
-            Some(ahead) if mine.revision > self.known => Some(ahead),
-            _ => Some((self.find(mine.revision)? + 1).saturating_sub(admitted)),
+        let place = move |mine: &Own<M>| match mine.waits && mine.revision > self.known {
+            true => mine.ahead,
+            false => Some((self.find(mine.revision)? + 1).saturating_sub(admitted)),
         };
         self.mine.iter().filter_map(move |mine| Some((&mine.what, place(mine)?)))
     }
@@ -344,15 +347,14 @@ impl<M> Queue<M> {
     /// seen. `None` if an attempt is known, or holds, or if there are many.
     pub(crate) fn bell(&self, ahead: usize) -> Option<&[u8]> {
         let first = self.mine.front().filter(|first| self.is_far(first.revision))?.revision;
-        let all_wait = self.mine.iter().all(|mine| mine.ahead.is_some());
+        let all_wait = self.mine.iter().all(|mine| mine.waits);
         let last = self.find(first).filter(|_| all_wait)?.checked_sub(1)?;
         self.key(self.order[last.saturating_sub(ahead)].0)
     }
 
-    /// The keys and create revisions of a bell and of our first attempt.
-    pub(crate) fn ends(&self, bell: &[u8]) -> Option<[(Vec<u8>, i64); 2]> {
-        let first = self.mine.front()?.revision;
-        Some([(bell.to_vec(), *self.live.get(bell)?), (self.key(first)?.to_vec(), first)])
+    /// The create revision of the entry with this key, if it is seen.
+    pub(crate) fn revision(&self, key: &[u8]) -> Option<i64> {
+        self.live.get(key).copied()
     }
 
     /// Whether the bell may be gone by this revision: something has changed since it was seen. With
@@ -367,17 +369,16 @@ impl<M> Queue<M> {
         usize::try_from(revision - first.seen).is_ok_and(|passed| passed >= up_to_it)
     }
 
-    /// The keys of our attempts.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
-        let own = self.live.iter().filter(move |(_, revision)| self.position(**revision).is_some());
-        own.map(|(key, _)| key.as_slice())
+    /// The keys and create revisions of our attempts, first one first.
+    pub(crate) fn own(&self) -> impl Iterator<Item = (&[u8], i64)> {
+        self.mine.iter().filter_map(move |mine| Some((self.key(mine.revision)?, mine.revision)))
     }
 
     /// Whether a list is needed before the watch can be relied on.
     pub(crate) fn wants_list(&self) -> bool {
         let unsure = |mine: &Own<M>| !mine.covered || mine.seen < self.signalled;
         // A list for the first one, or a later attempt's, makes those behind it known.
-        let first = self.mine.iter().find(|mine| mine.ahead.is_some());
+        let first = self.mine.iter().find(|mine| mine.waits);
         let is_unknown = first.is_some_and(|first| first.revision > self.known);
         self.watched.is_some() && (is_unknown || self.mine.iter().any(unsure))
     }

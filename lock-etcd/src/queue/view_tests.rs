@@ -36,9 +36,7 @@ proptest! {
         let mut world = World::after(&steps, Trust::Nothing)?;
         world.all_news();
         world.queue.take_gone();
-        // Behind one that is far, a watch of the key tells it, or a list when that comes near.
-        let up_to = world.queue.up_to().unwrap_or(i64::MAX);
-        for mine in world.queue.mine.iter().filter(|mine| mine.revision <= up_to) {
+        for mine in &world.queue.mine {
             prop_assert!(world.live.iter().any(|entry| entry.revision == mine.revision));
         }
     }
@@ -180,6 +178,18 @@ fn the_last_entries_before_an_attempt_do_not_admit_it() {
     assert_eq!(queue.first(), Some(&b"b"[..]));
     queue.deleted(b"b", 14);
     assert!(queue.admitted(None).next().is_some());
+}
+
+/// The reply to its request was lost.
+#[test]
+fn an_attempt_that_does_not_know_its_place_waits_as_others_do() {
+    let mut queue = Queue::default();
+    let before = Before { count: None, ..last([entry(8, "a"), entry(9, "b")]).unwrap() };
+    queue.enter(10, entry(10, "own"), Some(before), ());
+    assert_eq!((queue.bell(0), queue.places().count()), (Some(&b"b"[..]), 0));
+    assert!(!queue.may_ring_by(10, Some(0)) && queue.may_ring_by(11, Some(0)));
+    queue.watch_began(10);
+    assert!(queue.wants_list());
 }
 
 /// The list does not show that the first one is gone, and no watch will.

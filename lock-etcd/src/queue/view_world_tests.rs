@@ -189,7 +189,10 @@ impl World {
         let (entries, more) = last(own, LAST + 1);
         let low = entries.first().map(|first| first.revision + 1);
         let low = low.filter(|_| more && self.trust != Trust::Lists).unwrap_or(0);
-        Listed { entries, range: low..=up_to, ..all }
+        let later = self.queue.mine.iter().map(|mine| mine.revision);
+        let later = later.filter(|later| low > 0 && *later > up_to);
+        let gone = later.filter(|later| self.standing(*later).is_none()).collect();
+        Listed { entries, range: low..=up_to, gone, ..all }
     }
 
     fn pick(&self, ours: bool, n: usize) -> Option<usize> {

@@ -102,8 +102,12 @@ impl Names {
         let watched = self.watched.entry(queue.clone()).or_default();
         // Otherwise the next list is due already, and a new attempt must not delay it.
         let set_due = watched.queue.is_idle() || watched.due.is_none();
+        // Otherwise the list that follows the beginning of the queue's watch decides.
+        let decides = watched.queue.is_idle() || watched.watch.is_none();
         watched.queue.enter(seen, own, before, mine);
-        self.follow(queue, start);
+        if decides {
+            self.follow(queue, start);
+        }
         self.follow_own(queue, seen);
         if set_due {
             self.plan(queue);

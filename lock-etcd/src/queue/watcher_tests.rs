@@ -104,7 +104,21 @@ fn enter_far(names: &mut Names, queue: &Arc<str>) -> oneshot::Receiver<WaitEnd> 
     names.enter(queue, Uuid::new_v4(), entry(20, OWN), before, HELD)
 }
 
+/// Enters behind the attempt of [`enter_far`].
+fn enter_second(names: &mut Names, queue: &Arc<str>) -> oneshot::Receiver<WaitEnd> {
+    let others = vec![entry(20, OWN), entry(21, "job/2f.21")];
+    let entries = [waiters([13, 14, 15, 16, 17, 18]), others].concat();
+    let before = Before { more: true, ..Before::all(entries) };
+    names.enter(queue, Uuid::new_v4(), entry(22, SECOND), before, HELD)
+}
+
 const OWN: &str = "job/1f.0";
+const SECOND: &str = "job/1f.1";
+
+/// The keys and create revisions of both.
+fn both() -> Vec<(Vec<u8>, i64)> {
+    vec![(OWN.into(), 20), (SECOND.into(), 22)]
+}
 
 fn waiters<const N: usize>(revisions: [i64; N]) -> Vec<QueueEntry> {
     revisions.map(|at| entry(at, &format!("job/2f.{at}"))).to_vec()
@@ -181,22 +195,58 @@ fn a_client_with_two_attempts_stays_far_and_is_told_that_the_second_is_gone() {
     let queue = Arc::<str>::from("job/");
     let _first = enter_far(&mut names, &queue);
     let bell = names.next_open().unwrap();
-    let (key, others) = ("job/1f.1", vec![entry(20, OWN), entry(21, "job/2f.21")]);
-    let entries = [waiters([13, 14, 15, 16, 17, 18]), others].concat();
-    let before = Before { more: true, ..Before::all(entries) };
-    let mut second = names.enter(&queue, Uuid::new_v4(), entry(22, key), before, HELD);
+    let mut second = enter_second(&mut names, &queue);
     let opened: Vec<_> = std::iter::from_fn(|| names.next_open()).collect();
-    let own = opened.iter().find(|open| open.target() == key.as_bytes()).unwrap();
+    let own = opened.iter().find(|open| open.target() == SECOND.as_bytes()).unwrap();
     assert_eq!((own.start, names.watches.next_close()), (23, None));
     tell(&mut names, bell.id, 20, None);
     assert!(names.next_list(now + Duration::from_secs(3)).0.is_some());
     let wanted = names.wanted(vec![queue.clone(), "idle/".into()]);
-    let far = [(b"job/2f.14".to_vec(), 14), (OWN.into(), 20)];
-    assert_eq!((wanted.len(), wanted[0].up_to, wanted[0].unless.clone()), (1, Some(20), Some(far)));
+    assert_eq!((wanted.len(), wanted[0].up_to, &wanted[0].own), (1, Some(20), &both()));
+    assert_eq!(wanted[0].bell, Some((b"job/2f.14".to_vec(), 14)));
     names.listed(&queue, &last(23, [11, 12, 13, 14, 15, 16, 17, 18]));
     assert!(names.next_open().is_none() && names.watches.next_close().is_none());
-    tell(&mut names, own.id, 24, Some(key));
+    tell(&mut names, own.id, 24, Some(SECOND));
     assert_eq!(second.try_recv(), Ok(WaitEnd::Gone));
+}
+
+/// Its key is deleted after its own watch is closed, and before that of the queue begins.
+#[test]
+fn a_second_attempt_learns_from_a_list_up_to_the_first_that_it_is_gone() {
+    let (mut names, now) = (Names::default(), Clock::Boot.now());
+    let queue = Arc::<str>::from("job/");
+    let mut first = enter_far(&mut names, &queue);
+    let bell = names.next_open().unwrap();
+    let mut second = enter_second(&mut names, &queue);
+    std::iter::from_fn(|| names.next_open()).for_each(drop);
+    tell(&mut names, bell.id, 20, None);
+    tell(&mut names, bell.id, 23, Some("job/2f.14"));
+    let watch = names.next_open().unwrap();
+    assert_eq!(watch.target(), b"job/");
+    tell(&mut names, watch.id, 25, None);
+    assert!(names.next_list(now).0.is_some());
+    let wanted = names.wanted(vec![queue.clone()]);
+    assert_eq!((wanted[0].up_to, &wanted[0].bell, &wanted[0].own), (Some(20), &None, &both()));
+    let list = last(25, [9, 12, 13, 15, 16, 17, 18]);
+    names.listed(&queue, &Listed { gone: vec![22], ..list });
+    assert_eq!(second.try_recv(), Ok(WaitEnd::Gone));
+    assert_eq!(names.next_open().unwrap().target(), b"job/2f.13", "the first one is far again");
+    first.try_recv().unwrap_err();
+}
+
+/// The list that follows the beginning of this watch decides whether the name is far again.
+#[test]
+fn a_new_attempt_leaves_the_watch_of_a_queue_that_comes_near() {
+    let mut names = Names::default();
+    let queue = Arc::<str>::from("job/");
+    let _first = enter_far(&mut names, &queue);
+    let bell = names.next_open().unwrap();
+    tell(&mut names, bell.id, 20, None);
+    tell(&mut names, bell.id, 23, Some("job/2f.14"));
+    assert_eq!(names.next_open().unwrap().target(), b"job/");
+    assert_eq!(names.watches.next_close(), Some(bell.id));
+    let _second = enter_second(&mut names, &queue);
+    assert!(names.next_open().is_none() && names.watches.next_close().is_none());
 }
 
 /// The list shows the bell as it was.

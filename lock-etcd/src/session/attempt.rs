@@ -209,7 +209,7 @@ impl Hold {
     /// upgrade has put in its place.
     pub(crate) async fn stands(&self) -> Result<bool, Failure> {
         let OwnEntry { store, session, key, .. } = &self.entry;
-        let stands = reads::exists(&store.connection, key, self.revision).await?;
+        let stands = reads::exists(&store.connection, key.as_bytes(), self.revision).await?;
         match &self.entry.doubtful {
             Some(new) if !stands => {
                 let give_up = || session.ended.is_cancelled();

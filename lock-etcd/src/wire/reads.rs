@@ -9,7 +9,7 @@ use std::sync::Arc;
 use etcd_client::{
     Compare, CompareOp, GetOptions, GetResponse, KeyValue, ResponseHeader, Txn, TxnOp, TxnResponse,
 };
-use futures_util::future::join_all;
+use futures_util::future::{join_all, try_join_all};
 use lock_core::{
     Kind,
     queue::{self, Verdict},
@@ -47,9 +47,11 @@ pub(crate) struct Wanted {
     pub(crate) queue: Arc<str>,
     /// The create revision up to which to list the last entries; `None` for all entries.
     pub(crate) up_to: Option<i64>,
-    /// The keys and create revisions of a far name's bell and of our entry. While both stand, no
-    /// list is wanted: etcd reads and sorts the whole queue for one.
-    pub(crate) unless: Option<[(Vec<u8>, i64); 2]>,
+    /// The key and create revision of a far name's bell. While it and our entries stand, no list is
+    /// wanted: etcd reads and sorts the whole queue for one.
+    pub(crate) bell: Option<(Vec<u8>, i64)>,
+    /// The keys and create revisions of our entries, first one first, unless all are listed.
+    pub(crate) own: Vec<(Vec<u8>, i64)>,
 }
 
 impl Wanted {
@@ -63,7 +65,7 @@ impl Wanted {
 
 /// Lists several queues in one request. Lists each by itself if they are long, if the login may not
 /// read all of them, or if etcd takes no transaction for so many. Only a name that comes alone, as
-/// most far ones do, is not listed [unless](Wanted::unless) it must be.
+/// most far ones do, is not listed while its [bell](Wanted::bell) stands.
 pub(crate) async fn list(
     connection: &Connection,
     wanted: &[Wanted],
@@ -100,19 +102,20 @@ async fn list_each(connection: &Connection, wanted: &[Wanted]) -> Vec<Result<Lis
 
 async fn list_one(connection: &Connection, wanted: &Wanted) -> Result<Listed, Failure> {
     let (queue, up_to) = (wanted.queue.as_bytes(), wanted.up_to);
-    let list = match &wanted.unless {
+    let list = match (&wanted.bell, &*wanted.own) {
         _ if up_to.is_none() => return entries(connection, queue, &end_of_prefix(queue)).await,
-        Some(both) if !connection.reads_alone => {
+        (Some(bell), [first, ..]) if !connection.reads_alone => {
             let stands = |(key, at): &(Vec<u8>, i64)| {
                 Compare::create_revision(key.as_slice(), CompareOp::Equal, *at)
             };
             let list = TxnOp::get(queue, Some(wanted.options()));
-            let txn = Txn::new().when(both.iter().map(stands).collect::<Vec<_>>()).or_else([list]);
+            let all = std::iter::once(bell).chain(&wanted.own).map(stands);
+            let txn = Txn::new().when(all.collect::<Vec<_>>()).or_else([list]);
             let answer = connection.look(Word::Leader, |member| send_txn(member, &txn)).await?;
             let revision = revision(answer.header())?;
             match ranges(answer).next() {
                 Some(range) => Listed::read(revision, range, up_to),
-                None => return Ok(Listed::one(revision, both[1].clone())),
+                None => return Ok(Listed::one(revision, first.clone())),
             }
         }
         _ => {
@@ -123,13 +126,24 @@ async fn list_one(connection: &Connection, wanted: &Wanted) -> Result<Listed, Fa
     seeing(connection, wanted, list).await
 }
 
-/// Returns a list, or that of the whole queue if it shows nothing.
-async fn seeing(connection: &Connection, wanted: &Wanted, list: Listed) -> Result<Listed, Failure> {
+/// Returns a list, or that of the whole queue if it shows nothing. A list that does not reach the
+/// head tells which of our later entries are gone: otherwise one of the whole queue follows.
+async fn seeing(
+    connection: &Connection,
+    wanted: &Wanted,
+    mut list: Listed,
+) -> Result<Listed, Failure> {
     let queue = wanted.queue.as_bytes();
-    match list.is_blind() {
-        true => entries(connection, queue, &end_of_prefix(queue)).await,
-        false => Ok(list),
+    if list.is_blind() {
+        return entries(connection, queue, &end_of_prefix(queue)).await;
     }
+    let is_later = |(_, at): &&(Vec<u8>, i64)| !list.has_the_head() && !list.range.contains(at);
+    let later: Vec<_> = wanted.own.iter().filter(is_later).collect();
+    let stand = later.iter().map(|(key, at)| exists(connection, key, *at));
+    let stand = try_join_all(stand.collect::<Vec<_>>()).await?;
+    let gone = later.iter().zip(stand).filter(|(_, stands)| !stands);
+    list.gone = gone.map(|((_, at), _)| *at).collect();
+    Ok(list)
 }
 
 /// Returns a queue with its notes, in order.
@@ -255,9 +269,9 @@ pub(crate) async fn standing(
     if !before.entries.iter().any(is_own) {
         return Ok(None);
     }
-    let all = before.entries.len();
     before.entries.retain(|entry| entry.revision < revision);
-    before.count = before.count.saturating_sub(all - before.entries.len());
+    // etcd counts what entered since, too.
+    before.count = (!before.more).then_some(before.entries.len());
     Ok(Some(Entered { header, revision, before }))
 }
 
@@ -321,11 +335,11 @@ fn send_get(
 /// Returns whether an entry is there, confirmed by the whole cluster.
 pub(crate) async fn exists(
     connection: &Connection,
-    key: &str,
+    key: &[u8],
     revision: i64,
 ) -> Result<bool, Failure> {
     let options = GetOptions::new().with_keys_only();
-    let answer = get(connection, Word::Leader, key.as_bytes(), &options).await?;
+    let answer = get(connection, Word::Leader, key, &options).await?;
     Ok(answer.kvs().first().is_some_and(|kv| kv.create_revision() == revision))
 }
 
