@@ -100,9 +100,7 @@ async fn least_requests(store: &str, server: &Server, pair: impl AsyncFn()) -> u
 
 /// The first waiter is granted, and no other waiter wakes up. A release causes at most one event
 /// per waiting client and no request. On ZooKeeper it causes one look at the directory if the
-/// waiter did not know yet that the one before it was the first. On etcd it causes one if the turn
-/// of a client comes near that entered behind more than eight entries. Other such clients hear
-/// nothing of it.
+/// waiter did not know yet that the one before it was the first.
 async fn a_release_before_waiters(store: &str) {
     let (server, url) = patient(store).await;
     for waiters in [2, 10, 100] {
@@ -123,13 +121,10 @@ async fn release(store: &str, server: &Server, clients: &[Locks], waiters: usize
         let (locks, name) = (&clients[0], &name);
         async move { locks.inspect(name).await.unwrap().len() == n }
     };
-    let is_crowd = store == "etcd" && clients.len() > 8;
-    let allowed = u64::from(is_crowd || store == "zookeeper");
-    // With a waiter each: four that are near, one whose turn comes near, and the holder's client.
-    let hear = if is_crowd && waiters == clients.len() { 6 } else { clients.len() as u64 };
+    let allowed = u64::from(store == "zookeeper");
     let (mut caused, mut delivered) = (u64::MAX, u64::MAX);
     for round in 0..MANY_ROUNDS {
-        if caused <= allowed && delivered <= hear {
+        if caused <= allowed && delivered <= clients.len() as u64 {
             break;
         }
         while queue.len() < waiters {
@@ -150,7 +145,7 @@ async fn release(store: &str, server: &Server, clients: &[Locks], waiters: usize
         clients.len()
     );
     assert!(caused <= allowed, "{caused} requests by a release with {waiters} waiters");
-    assert!(delivered <= hear, "{delivered} events for {} clients, at most {hear}", clients.len());
+    assert!(delivered <= clients.len() as u64, "{delivered} events for {} clients", clients.len());
 }
 
 /// A writer's release lets ten readers of ten clients in. A released permit lets in one of ten

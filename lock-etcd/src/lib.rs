@@ -130,7 +130,7 @@
 //!
 //! An uncontended acquire is one transaction, and so is a release, also between others. A waiter
 //! watches the queue, and a release sends it one event; it asks nothing. An exclusive attempt
-//! behind more than 8 entries sees the last 8 alone. It first watches one of these, and the queue
+//! behind more than 16 entries sees the last 16 alone. It first watches one of these, and the queue
 //! when that one is gone (`queue/far.rs`). Watches have lost events (etcd#18089), so waiters and
 //! holders also read now and then.
 //!
