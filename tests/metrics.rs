@@ -81,6 +81,9 @@ async fn each_metric_moves() {
     assert_eq!(sum("distlock_held", &[memory, exclusive]), 1.0);
     assert!(lock.try_acquire().await.unwrap().is_none());
     assert_eq!(sum("distlock_contended_total", &[memory, exclusive]), 1.0);
+    assert_eq!(sum("distlock_acquires_failed_total", &[]), 0.0, "a busy lock is no failure");
+    let renewal = async || sum("distlock_last_renewal_timestamp_seconds", &[memory]) > 1e9;
+    eventually("it is renewed", renewal).await;
     let waiter = tokio::spawn(lock.acquire());
     eventually("it waits", async || sum("distlock_waiting", &[memory, exclusive]) == 1.0).await;
     // A wait of a known length.
@@ -117,12 +120,26 @@ async fn each_metric_moves() {
     for kind in [r#"kind="shared""#, r#"kind="permits""#, r#"kind="leader""#] {
         assert_eq!(sum("distlock_held", &[kind]), 1.0, "{kind}");
     }
+    faults.deny();
+    let vain = locks.shared("f").unwrap().acquire().await;
+    assert!(matches!(vain, Err(Error::Denied { .. })), "{vain:?}");
+    let denied = [memory, r#"kind="shared""#, r#"error="denied""#];
+    assert_eq!(sum("distlock_acquires_failed_total", &denied), 1.0);
+    faults.heal();
     faults.partition();
     assert_eq!(leads.lost().await, LossReason::Expired);
     assert!(sum("distlock_renewals_failed_total", &[memory]) > 0.0);
     assert_eq!(sum("distlock_connections", &[disconnected]), 1.0);
     assert_eq!(sum("distlock_connections", &[connected]), 0.0);
     assert_eq!(sum("distlock_lost_total", &[r#"kind="leader""#, r#"reason="expired""#]), 1.0);
+    let vain = locks.lock("f").unwrap().try_acquire().await;
+    assert!(matches!(vain, Err(Error::Unavailable { .. })), "{vain:?}");
+    let vain = locks.lock("f").unwrap().wait(Duration::ZERO).acquire().await;
+    assert!(matches!(vain, Err(Error::Unavailable { .. })), "{vain:?}");
+    let vain = locks.all(["f", "g"]).unwrap().try_acquire().await;
+    assert!(matches!(vain, Err(Error::Unavailable { .. })), "{vain:?}");
+    let unavailable = [memory, exclusive, r#"error="unavailable""#];
+    assert_eq!(sum("distlock_acquires_failed_total", &unavailable), 3.0);
     faults.heal();
     drop((shared, permits, leads));
 

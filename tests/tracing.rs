@@ -320,6 +320,45 @@ async fn a_servers_outage_is_one_warning_and_its_count(store: &str) {
 on_every_server!(a_servers_outage_is_one_warning_and_its_count);
 test_on!("postgres" postgres a_servers_outage_is_one_warning_and_its_count);
 
+/// Of what the database itself warns about the statements that it gets.
+#[cfg(feature = "postgres")]
+#[derive(Clone, Default)]
+struct Notices(Arc<Mutex<Vec<String>>>);
+
+#[cfg(feature = "postgres")]
+impl<S: Subscriber> Layer<S> for Notices {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        if event.metadata().target() == "sqlx::postgres::notice" {
+            let mut seen = Fields { name: String::new(), fields: Vec::new() };
+            event.record(&mut seen);
+            self.0.lock().unwrap().push(seen.name);
+        }
+    }
+}
+
+/// The first connect finds no tables, and makes them.
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn a_first_connect_makes_the_database_warn_of_nothing() {
+    if !lock_lab::in_own_process("tracing::a_first_connect_makes_the_database_warn_of_nothing") {
+        return;
+    }
+    let notices = Notices::default();
+    tracing_subscriber::registry().with(notices.clone()).try_init().unwrap();
+    let server = lock_lab::Postgres::start().await.unwrap();
+    let pooler = lock_lab::PgBouncer::before(&server.url()).line("pool_mode = transaction");
+    let pooler = pooler.start().await.unwrap();
+    let locks = connect(&format!("{}?pooler=transaction", pooler.url())).await;
+    locks.lock("traced").unwrap().acquire().await.unwrap().release().await.unwrap();
+    // A direct client looks for the tables, too.
+    server
+        .sql("DROP TABLE distlock_v1_entries, distlock_v1_slots, distlock_v1_marks")
+        .await
+        .unwrap();
+    connect(&server.url()).await.close().await.unwrap();
+    assert_eq!(*notices.0.lock().unwrap(), [""; 0]);
+}
+
 /// The database refuses one lock's renewal, and with it one of the round's two requests.
 #[cfg(feature = "postgres")]
 #[tokio::test]

@@ -97,6 +97,7 @@ impl Reach {
     /// Reports that a renewal round was confirmed, for so many locks that are held. Emits the event
     /// `renewed`, and `renewals_work` if rounds have failed before it.
     pub fn renewed(&self, store: &str, locks: usize) {
+        meter::renewed(store);
         if self.failed.load(Ordering::Relaxed) > 0 {
             let failures = self.failed.swap(0, Ordering::Relaxed);
             trace::renewals_work(store, self.at(), failures);

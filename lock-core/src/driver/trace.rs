@@ -36,9 +36,9 @@
 //!
 //! `disconnected` and `connected` come from etcd, Redis and ZooKeeper; etcd also has `connected` at
 //! the first connect. PostgreSQL has `disconnected` for its connection for pushes, and no event
-//! when the next one works; MySQL, SQLite and memory have neither.
-//! [`Locks::connections`](crate::Locks::connections) reports the state of the connection for all
-//! stores.
+//! when the next one works; MySQL, PostgreSQL with `pooler=transaction`, SQLite and memory have
+//! neither. [`Locks::connections`](crate::Locks::connections) reports the state of the connection
+//! for all stores.
 //!
 //! A lock that is held is not told as forgotten: nothing tells its guard from that of a service
 //! which holds it for weeks. [`max_hold`](crate::Lock::max_hold) ends a hold that nobody gives back,

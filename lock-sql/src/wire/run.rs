@@ -10,7 +10,10 @@ use tokio::{runtime::Handle, time::timeout};
 
 use crate::{
     error::Refusal,
-    layout::{dialect::stamp, row::Rows},
+    layout::{
+        dialect::{Dialect, stamp},
+        row::Rows,
+    },
     wire::{
         connections::{Connections, Made},
         database::{Answer, Database},
@@ -108,10 +111,17 @@ impl<C: Link> Connections<C> {
                 busy.discard();
                 return Err(Failure::Refused(error));
             }
-            // A script that ended half-way has left its transaction open, if it had one.
-            let rollback = busy.made()?.connection.fetch("ROLLBACK".to_owned(), None);
-            match limit.within(rollback).await {
-                Ok(Ok(_) | Err(sqlx::Error::Database(_))) => {
+            let connection = &mut busy.made()?.connection;
+            let left = async {
+                match C::DIALECT {
+                    // A message is one transaction, which the refusal has ended.
+                    Dialect::Postgres => connection.ping().await,
+                    // A script that ended half-way has left its transaction open, if it had one.
+                    _ => connection.fetch("ROLLBACK".to_owned(), None).await.map(drop),
+                }
+            };
+            match limit.within(left).await {
+                Ok(Ok(()) | Err(sqlx::Error::Database(_))) => {
                     // Of a schema that it may not use, PostgreSQL does not even find the tables.
                     let lacks_right = matches!(refusal, Refusal::Denied | Refusal::NoTable);
                     let leaves = !is_again && lacks_right && busy.leaves_login();

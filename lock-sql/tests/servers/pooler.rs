@@ -53,6 +53,18 @@ async fn clients_behind_it_and_beside_it_exclude_and_wake_each_other() {
     }
 }
 
+/// It has what the page's file says.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_exclude_each_other_with_the_settings_of_the_page() {
+    const PAGE: &str = include_str!("../../../docs/stores/sql.md");
+    let file = PAGE.split("```ini\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let server = Database::start(Dialect::Postgres).await;
+    let pooler = pooler(&server, "transaction", file).await;
+    let url = url(&pooler, "transaction");
+    contend(&locks(&url).await, &locks(&url).await).await;
+    nothing_is_left(&server).await;
+}
+
 /// With one session for all, each message meets what the other program has set.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_other_programs_have_set_in_a_session_does_not_count() {

@@ -13,12 +13,13 @@ const CARGO: &str = "lock-cli/tests/commands/docs/cargo.rs";
 const DATABASES: &str = "lock-cli/tests/commands/docs/databases.rs";
 /// Parses the command lines, and runs none.
 const PARSED: &str = "lock-cli/src/opt/pages.rs";
+const POOLER: &str = "lock-sql/tests/servers/pooler.rs";
 const RECIPES: &str = "lock-cli/tests/commands/docs/recipes.rs";
 const RUNBOOK: &str = "lock-cli/tests/commands/docs/runbook.rs";
 const SHOWN: &str = "lock-cli/tests/commands/pages.rs";
 const ETCD: &str = "lock-etcd/tests/connecting.rs";
 
-const LIST: [Row; 53] = [
+const LIST: [Row; 54] = [
     ("README.md", "cargo run -p oversell", ".ci/readme", "blocks sh README.md"),
     ("README.md", "./test", ".ci/run", "./test"),
     ("README.md", "[dependencies]", ".ci/readme", "blocks toml README.md"),
@@ -74,6 +75,7 @@ const LIST: [Row; 53] = [
     ("docs/stores/redlock.md", "kinds  ", SHOWN, "stores/redlock.md"),
     ("docs/stores/redlock.md", "SETUSER", "lock-redis/tests/redlock_access.rs", "redlock.md"),
     ("docs/stores/sql.md", "kinds  ", SHOWN, "stores/sql.md"),
+    ("docs/stores/sql.md", "[pgbouncer]", POOLER, "```ini"),
     ("docs/stores/sql.md", "GRANT SELECT", DATABASES, "GRANT SELECT"),
     ("docs/stores/sqlite.md", "kinds  ", SHOWN, "stores/sqlite.md"),
     ("docs/stores/sqlite.md", "install -d", RECIPES, "fn a_group_has_a_file"),

@@ -18,11 +18,12 @@ pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 impl Lock {
     /// [`acquire`](Self::acquire) without an owner.
     pub(crate) async fn wait_alone(&self) -> Result<LockGuard> {
-        match self.wait {
+        let granted = match self.wait {
             None => self.attempt(Wait::Queue, self.new_attempt()).await,
             Some(Duration::ZERO) => Box::pin(self.at_once()).await,
             Some(limit) => Box::pin(self.within(limit)).await,
-        }
+        };
+        granted.inspect_err(|error| self.note_failure(error))
     }
 
     /// [`try_acquire`](Self::try_acquire) without an owner.
@@ -31,8 +32,16 @@ impl Lock {
         match self.client.answer(ANSWER_LIMIT, attempt, "try_acquire").await {
             Ok(guard) => Ok(Some(guard)),
             Err(Error::Contended { .. }) => Ok(None),
-            Err(error) => Err(error),
+            Err(error) => {
+                self.note_failure(&error);
+                Err(error)
+            }
         }
+    }
+
+    /// Counts an acquire that ends with this error, unless the lock was busy.
+    pub(crate) fn note_failure(&self, error: &Error) {
+        meter::acquire_failed(self.client.driver.guarantees().store, &self.request, error);
     }
 
     fn new_attempt(&self) -> Attempt {

@@ -47,6 +47,9 @@ impl LockSet {
             let taken = set.finished(Box::pin(async move {
                 let lock = &work.lock;
                 let answer = lock.client.answer(ANSWER_LIMIT, work.at_once(), "try_acquire").await;
+                if let Err(error) = &answer {
+                    work.note_failure(error);
+                }
                 if let Err(Error::Contended { .. }) = &answer
                     && let Some(first) = work.each().next()
                 {

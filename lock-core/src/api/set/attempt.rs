@@ -54,7 +54,10 @@ impl LockSet {
             let answer = match self.at_once_in_time(until).await {
                 Ok(Some(held)) => return Ok(held),
                 Ok(None) | Err(Error::Contended { .. }) => Box::pin(self.in_order(started)).await,
-                Err(error) => Err(error),
+                Err(error) => {
+                    self.note_failure(&error);
+                    Err(error)
+                }
             };
             let Err(error) = &answer else { return answer };
             let left = until.since(home.clock.now());
@@ -66,6 +69,13 @@ impl LockSet {
             if drain.begun.is_cancelled() {
                 return Err(self.lock.client.drained_error());
             }
+        }
+    }
+
+    /// Counts a request for all of the locks that failed: once, with the kind of the first.
+    pub(super) fn note_failure(&self, error: &Error) {
+        if let Some(first) = self.each().next() {
+            first.note_failure(error);
         }
     }
 

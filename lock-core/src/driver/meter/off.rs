@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{LossReason, Request};
+use crate::{Error, LossReason, Request};
 
 pub(crate) fn describe(_store: &'static str) {}
 
@@ -19,6 +19,10 @@ pub(crate) fn granted(_store: &'static str, _request: &Request, _waited: Duratio
 pub(crate) fn contended(_store: &'static str, _request: &Request) {}
 
 pub(crate) fn timed_out(_store: &'static str, _request: &Request) {}
+
+pub(crate) fn acquire_failed(_store: &'static str, _request: &Request, _error: &Error) {}
+
+pub(crate) fn renewed(_store: &str) {}
 
 pub(crate) fn renewal_failed(_store: &str) {}
 

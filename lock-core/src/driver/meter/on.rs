@@ -1,25 +1,34 @@
 //! The metrics, as `docs/metrics.md` lists them.
 
-use std::{sync::Mutex, time::Duration};
+use std::{
+    sync::Mutex,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use metrics::{
     Counter, Gauge, Histogram, Label, Unit, counter, describe_counter, describe_gauge,
     describe_histogram, gauge, histogram,
 };
 
-use crate::{Clock, Instant, Kind, LossReason, Request, Wait, keep::poison::lock};
+use crate::{
+    Clock, Error, Instant, Kind, LossReason, Request, Wait, keep::poison::lock, wall_clock,
+};
 
 const ACQUIRE_SECONDS: &str = "distlock_acquire_seconds";
 const ACQUIRED: &str = "distlock_acquired_total";
+const ACQUIRES_FAILED: &str = "distlock_acquires_failed_total";
 const BUILD: &str = "distlock_build_info";
 const CONNECTIONS: &str = "distlock_connections";
 const CONTENDED: &str = "distlock_contended_total";
 const HELD: &str = "distlock_held";
 const HOLD_SECONDS: &str = "distlock_hold_seconds";
+const LAST_RENEWAL: &str = "distlock_last_renewal_timestamp_seconds";
 const LOST: &str = "distlock_lost_total";
 const RENEWALS_FAILED: &str = "distlock_renewals_failed_total";
 const TIMED_OUT: &str = "distlock_timed_out_total";
 const WAITING: &str = "distlock_waiting";
+
+const UNAVAILABLE: &str = "unavailable";
 
 fn count(name: &'static str, labels: Vec<Label>) -> Counter {
     counter!(target: "distlock", name, labels)
@@ -37,11 +46,13 @@ fn times(name: &'static str, labels: Vec<Label>) -> Histogram {
 pub(crate) fn describe(store: &'static str) {
     describe_histogram!(ACQUIRE_SECONDS, Unit::Seconds, "From the request to the grant");
     describe_counter!(ACQUIRED, Unit::Count, "Grants");
+    describe_counter!(ACQUIRES_FAILED, Unit::Count, "Acquires that failed, and not on a busy lock");
     describe_gauge!(BUILD, "Always 1; the version of distlock is a label");
     describe_gauge!(CONNECTIONS, Unit::Count, "Open connections, by their state");
     describe_counter!(CONTENDED, Unit::Count, "Tries that found the lock taken");
     describe_gauge!(HELD, Unit::Count, "Grants that are held now");
     describe_histogram!(HOLD_SECONDS, Unit::Seconds, "From the grant to its end");
+    describe_gauge!(LAST_RENEWAL, Unit::Seconds, "When renewals were confirmed last, since 1970");
     describe_counter!(LOST, Unit::Count, "Grants that ended before they were given back");
     describe_counter!(RENEWALS_FAILED, Unit::Count, "Renewal rounds that were not confirmed");
     describe_counter!(TIMED_OUT, Unit::Count, "Acquires whose wait limit passed");
@@ -65,18 +76,21 @@ fn labels(store: &'static str, request: &Request) -> Vec<Label> {
     labels
 }
 
+fn failures(mut labels: Vec<Label>, error: &'static str) -> Counter {
+    labels.push(Label::new("error", error));
+    count(ACQUIRES_FAILED, labels)
+}
+
 /// An acquire that waits, until this is dropped. A try does not wait.
 pub(crate) struct Waiting(Option<Gauge>);
 
 impl Waiting {
     pub(crate) fn begin(store: &'static str, request: &Request) -> Self {
-        let waits = request.wait == Wait::Queue;
-        let waiting = waits.then(|| {
-            let labels = labels(store, request);
-            // A rate sees the first grant only if there was a zero before it.
-            count(ACQUIRED, labels.clone()).increment(0);
-            level(WAITING, labels)
-        });
+        let labels = labels(store, request);
+        // A rate sees the first grant or failure only if there was a zero before it.
+        count(ACQUIRED, labels.clone()).increment(0);
+        failures(labels.clone(), UNAVAILABLE).increment(0);
+        let waiting = (request.wait == Wait::Queue).then(|| level(WAITING, labels));
         Self(waiting.inspect(|waiting| waiting.increment(1.0)))
     }
 }
@@ -101,6 +115,28 @@ pub(crate) fn contended(store: &'static str, request: &Request) {
 
 pub(crate) fn timed_out(store: &'static str, request: &Request) {
     count(TIMED_OUT, labels(store, request)).increment(1);
+}
+
+/// Counts an acquire that failed for another reason than a busy lock.
+pub(crate) fn acquire_failed(store: &'static str, request: &Request, error: &Error) {
+    let error = match error {
+        Error::Contended { .. } | Error::WaitTimeout { .. } => return,
+        Error::Unavailable { .. } => UNAVAILABLE,
+        Error::Denied { .. } => "denied",
+        Error::Rejected { .. } => "rejected",
+        Error::Misconfigured { .. } => "misconfigured",
+        Error::PlaceLost { .. } => "place_lost",
+        Error::Lost { .. } => "lost",
+        Error::Closed { .. } => "closed",
+        _ => "invalid",
+    };
+    failures(labels(store, request), error).increment(1);
+}
+
+pub(crate) fn renewed(store: &str) {
+    // A clock that is set before 1970 is no reason to stop.
+    let now = wall_clock().duration_since(UNIX_EPOCH).unwrap_or_default();
+    level(LAST_RENEWAL, vec![Label::new("store", store.to_owned())]).set(now.as_secs_f64());
 }
 
 pub(crate) fn renewal_failed(store: &str) {
