@@ -16,6 +16,10 @@ use crate::{
     wire::{connection::WATCH_LOGINS, watches::Open},
 };
 
+/// The most events of a queue in which this client has no attempt: more cost more than to watch it
+/// anew with the next one.
+const MOST_IDLE: usize = 16;
+
 impl Names {
     /// Handles a message of the stream. Fails if the stream is of no more use.
     pub(super) fn message(&mut self, message: &WatchResponse) -> Result<(), Failure> {
@@ -88,6 +92,12 @@ impl Names {
         for event in message.events() {
             if let (EventType::Delete, Some(kv)) = (event.event_type(), event.kv()) {
                 watched.queue.deleted(kv.key(), kv.mod_revision());
+            }
+        }
+        if watched.queue.is_idle() {
+            watched.told_idle += message.events().len();
+            if watched.told_idle > MOST_IDLE {
+                return self.close(queue);
             }
         }
         if synced_now {

@@ -88,6 +88,8 @@ pub(crate) struct Watched {
     pub(crate) bell: Option<Bell>,
     /// Whether it was far: the next attempt will be, too, and needs no watch of the queue.
     pub(crate) crowded: bool,
+    /// How many releases of others its watch has told since the last attempt left.
+    pub(crate) told_idle: usize,
     /// The generation of the connection on which etcd refused its watch. A list must show whether
     /// the login may read the queue.
     pub(crate) refused: Option<u64>,

@@ -206,9 +206,10 @@ impl Names {
     }
 
     fn left(&mut self, queue: &Arc<str>) {
-        match self.watched.get(queue) {
+        match self.watched.get_mut(queue) {
             Some(watched) if !watched.queue.is_idle() => {}
             Some(watched) if watched.poll.is_some() && !watched.crowded => {
+                watched.told_idle = 0;
                 self.set_due(queue, Some(Clock::Boot.now() + LINGER));
             }
             _ => self.close(queue),
