@@ -57,9 +57,10 @@ async fn clients_behind_it_and_beside_it_exclude_and_wake_each_other() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_exclude_each_other_with_the_settings_of_the_page() {
     const PAGE: &str = include_str!("../../../docs/stores/sql.md");
-    let file = PAGE.split("```ini\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let file = PAGE.split("```ini\n[pgbouncer]\n").nth(1);
+    let lines = file.and_then(|rest| rest.split("```").next()).unwrap();
     let server = Database::start(Dialect::Postgres).await;
-    let pooler = pooler(&server, "transaction", file).await;
+    let pooler = PgBouncer::before(&server.url()).line(lines).start().await.unwrap();
     let url = url(&pooler, "transaction");
     contend(&locks(&url).await, &locks(&url).await).await;
     nothing_is_left(&server).await;
