@@ -94,12 +94,6 @@ impl Names {
                 watched.queue.deleted(kv.key(), kv.mod_revision());
             }
         }
-        if watched.queue.is_idle() {
-            watched.told_idle += message.events().len();
-            if watched.told_idle > MOST_IDLE {
-                return self.close(queue);
-            }
-        }
         if synced_now {
             watched.step = STEPS.len();
             // A name without attempts is not listed next, but closed.
@@ -109,6 +103,14 @@ impl Names {
             }
         }
         self.judge(queue, None);
+        // After the judgement: the message may tell that our last entry is gone.
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        if watched.queue.is_idle() {
+            watched.told_idle += message.events().len();
+            if watched.told_idle > MOST_IDLE {
+                self.close(queue);
+            }
+        }
     }
 
     /// Handles a watch that etcd did not begin: the login has expired, or may not read the queue.

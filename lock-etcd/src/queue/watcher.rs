@@ -105,6 +105,7 @@ impl Names {
         // Otherwise the list that follows the beginning of the queue's watch decides.
         let decides = watched.queue.is_idle() || watched.watch.is_none();
         watched.queue.enter(seen, own, before, mine);
+        watched.told_idle = 0;
         if decides {
             self.follow(queue, start);
         }
@@ -206,10 +207,9 @@ impl Names {
     }
 
     fn left(&mut self, queue: &Arc<str>) {
-        match self.watched.get_mut(queue) {
+        match self.watched.get(queue) {
             Some(watched) if !watched.queue.is_idle() => {}
             Some(watched) if watched.poll.is_some() && !watched.crowded => {
-                watched.told_idle = 0;
                 self.set_due(queue, Some(Clock::Boot.now() + LINGER));
             }
             _ => self.close(queue),

@@ -38,6 +38,41 @@ fn a_name_that_is_left_is_closed_in_time_also_if_its_watch_tells_something_after
     assert!(names.watched.is_empty());
 }
 
+/// An operator deletes a whole queue in one transaction: one message tells of more entries than a
+/// name without attempts may hear of.
+#[test]
+fn a_message_that_ends_our_entry_and_many_others_is_told_before_its_name_is_closed() {
+    let name = LockName::new("job").unwrap();
+    let validity = Validity::new(&name, Clock::Boot.now() + Duration::from_secs(3600));
+    let (queue, key) = (Arc::<str>::from("job/"), "job/1f.0");
+    for holds in [true, false] {
+        let mut names = Names::default();
+        let told = match holds {
+            true => {
+                names.watch_hold(key.into(), 5, Some(5), validity.clone());
+                None
+            }
+            false => {
+                let before = Before::all(vec![entry(4, "job/2f.4")]);
+                Some(names.enter(&queue, Uuid::new_v4(), entry(5, key), before, HELD))
+            }
+        };
+        let id = names.watches.next_open().unwrap().id;
+        tell(&mut names, id, 5, None);
+        let others = (6..22).map(|at| format!("job/2f.{at}"));
+        let events = [key.to_owned()].into_iter().chain(others).map(|key| deletion(&key, 30));
+        let header = Some(PbResponseHeader { revision: 30, ..Default::default() });
+        let (watch_id, events) = (id, events.collect());
+        let message = PbWatchResponse { watch_id, header, events, ..Default::default() };
+        names.message(&WatchResponse(message)).unwrap();
+        assert!(names.watched.is_empty());
+        match told {
+            Some(mut told) => assert!(matches!(told.try_recv(), Ok(WaitEnd::Gone))),
+            None => assert_eq!(validity.loss(), Some(LossReason::EntryGone)),
+        }
+    }
+}
+
 /// The list was sent before, and may fail for another reason.
 #[test]
 fn a_watch_that_is_refused_during_a_list_has_the_queue_listed_again() {
