@@ -51,20 +51,26 @@ impl LockSet {
         let (started, mut tries) = (home.clock.now(), Tries::new(self.lock.through_outages));
         let until = self.lock.wait.map_or(Instant::NEVER, |limit| started + limit);
         loop {
-            let answer = match self.at_once_in_time(until).await {
+            // In order, each lock counts by itself.
+            let (answer, counts) = match self.at_once_in_time(until).await {
                 Ok(Some(held)) => return Ok(held),
-                Ok(None) | Err(Error::Contended { .. }) => Box::pin(self.in_order(started)).await,
-                Err(error) => {
-                    self.note_failure(&error);
-                    Err(error)
+                Ok(None) | Err(Error::Contended { .. }) => {
+                    (Box::pin(self.in_order(started)).await, false)
                 }
+                Err(error) => (Err(error), true),
             };
             let Err(error) = &answer else { return answer };
             let left = until.since(home.clock.now());
-            if left.is_zero() {
+            let pause = match left.is_zero() {
+                true => None,
+                false => tries.after(error, &self.lock.request.name),
+            };
+            let Some(pause) = pause else {
+                if counts {
+                    self.note_failure(error);
+                }
                 return answer;
-            }
-            let Some(pause) = tries.after(error, &self.lock.request.name) else { return answer };
+            };
             self.lock.client.pause(pause.min(left), drain.begun.cancelled()).await;
             if drain.begun.is_cancelled() {
                 return Err(self.lock.client.drained_error());
