@@ -182,6 +182,10 @@ async fn a_set_counts_its_locks() {
     assert_eq!(sum(&page, "distlock_contended_total", &[]), 1.0);
     assert!(set.shared().unwrap().try_acquire().await.unwrap().is_none());
     assert_eq!(sum(&page, "distlock_contended_total", &[r#"kind="shared""#]), 1.0);
+    let zero = |error| format!("error=\"{error}\"}} 0");
+    for error in ["denied", "misconfigured", "rejected", "unavailable"] {
+        assert!(page.render().contains(&zero(error)), "{}", page.render());
+    }
     held.release().await.unwrap();
     assert_eq!(sum(&page, "distlock_held", &[]), 0.0);
     drop(locks);

@@ -165,6 +165,8 @@ async fn grant_all(
     max_hold: Option<Duration>,
 ) -> Result<Option<LockSetGuard>> {
     let started = client.home.clock.now();
+    let store = client.driver.guarantees().store;
+    wishes.iter().for_each(|(request, _)| meter::zeros(store, request));
     let answer = client.driver.try_all(wishes.clone()).await;
     // A cancelled attempt ends without an answer of the store.
     if answer.is_ok() && !wishes.iter().any(|(_, attempt)| attempt.is_cancelled()) {
@@ -193,7 +195,7 @@ async fn grant_all(
     let guard = |((request, attempt), lease): (Wish, Box<dyn Lease>)| {
         let waited = now.since(started);
         trace::granted(&request.name, attempt.id(), lease.token(), waited);
-        meter::granted(client.driver.guarantees().store, &request, waited);
+        meter::granted(store, &request, waited);
         LockGuard::of_grant(Held::begin(client.clone(), &request, lease, max_hold))
     };
     // If the caller has left, the guards are dropped with the result: released at once. All guards

@@ -28,6 +28,9 @@ const RENEWALS_FAILED: &str = "distlock_renewals_failed_total";
 const TIMED_OUT: &str = "distlock_timed_out_total";
 const WAITING: &str = "distlock_waiting";
 
+const DENIED: &str = "denied";
+const MISCONFIGURED: &str = "misconfigured";
+const REJECTED: &str = "rejected";
 const UNAVAILABLE: &str = "unavailable";
 
 fn count(name: &'static str, labels: Vec<Label>) -> Counter {
@@ -81,15 +84,25 @@ fn failures(mut labels: Vec<Label>, error: &'static str) -> Counter {
     count(ACQUIRES_FAILED, labels)
 }
 
+/// Begins what the alarms count. A rate sees the first grant or failure only if there was a zero
+/// before it.
+pub(crate) fn zeros(store: &'static str, request: &Request) {
+    let labels = labels(store, request);
+    for counted in [ACQUIRED, CONTENDED, TIMED_OUT] {
+        count(counted, labels.clone()).increment(0);
+    }
+    for error in [DENIED, MISCONFIGURED, REJECTED, UNAVAILABLE] {
+        failures(labels.clone(), error).increment(0);
+    }
+}
+
 /// An acquire that waits, until this is dropped. A try does not wait.
 pub(crate) struct Waiting(Option<Gauge>);
 
 impl Waiting {
     pub(crate) fn begin(store: &'static str, request: &Request) -> Self {
+        zeros(store, request);
         let labels = labels(store, request);
-        // A rate sees the first grant or failure only if there was a zero before it.
-        count(ACQUIRED, labels.clone()).increment(0);
-        failures(labels.clone(), UNAVAILABLE).increment(0);
         let waiting = (request.wait == Wait::Queue).then(|| level(WAITING, labels));
         Self(waiting.inspect(|waiting| waiting.increment(1.0)))
     }
@@ -122,9 +135,9 @@ pub(crate) fn acquire_failed(store: &'static str, request: &Request, error: &Err
     let error = match error {
         Error::Contended { .. } | Error::WaitTimeout { .. } => return,
         Error::Unavailable { .. } => UNAVAILABLE,
-        Error::Denied { .. } => "denied",
-        Error::Rejected { .. } => "rejected",
-        Error::Misconfigured { .. } => "misconfigured",
+        Error::Denied { .. } => DENIED,
+        Error::Rejected { .. } => REJECTED,
+        Error::Misconfigured { .. } => MISCONFIGURED,
         Error::PlaceLost { .. } => "place_lost",
         Error::Lost { .. } => "lost",
         Error::Closed { .. } => "closed",
