@@ -129,6 +129,7 @@ async fn each_metric_moves() {
     faults.partition();
     assert_eq!(leads.lost().await, LossReason::Expired);
     assert!(sum("distlock_renewals_failed_total", &[memory]) > 0.0);
+    assert!(sum("distlock_last_failed_renewal_timestamp_seconds", &[memory]) > 1e9);
     assert_eq!(sum("distlock_connections", &[disconnected]), 1.0);
     assert_eq!(sum("distlock_connections", &[connected]), 0.0);
     assert_eq!(sum("distlock_lost_total", &[r#"kind="leader""#, r#"reason="expired""#]), 1.0);

@@ -22,6 +22,7 @@ const CONNECTIONS: &str = "distlock_connections";
 const CONTENDED: &str = "distlock_contended_total";
 const HELD: &str = "distlock_held";
 const HOLD_SECONDS: &str = "distlock_hold_seconds";
+const LAST_FAILED: &str = "distlock_last_failed_renewal_timestamp_seconds";
 const LAST_RENEWAL: &str = "distlock_last_renewal_timestamp_seconds";
 const LOST: &str = "distlock_lost_total";
 const RENEWALS_FAILED: &str = "distlock_renewals_failed_total";
@@ -55,6 +56,7 @@ pub(crate) fn describe(store: &'static str) {
     describe_counter!(CONTENDED, Unit::Count, "Tries that found the lock taken");
     describe_gauge!(HELD, Unit::Count, "Grants that are held now");
     describe_histogram!(HOLD_SECONDS, Unit::Seconds, "From the grant to its end");
+    describe_gauge!(LAST_FAILED, Unit::Seconds, "When a renewal round failed last, since 1970");
     describe_gauge!(LAST_RENEWAL, Unit::Seconds, "When renewals were confirmed last, since 1970");
     describe_counter!(LOST, Unit::Count, "Grants that ended before they were given back");
     describe_counter!(RENEWALS_FAILED, Unit::Count, "Renewal rounds that were not confirmed");
@@ -147,13 +149,18 @@ pub(crate) fn acquire_failed(store: &'static str, request: &Request, error: &Err
 }
 
 pub(crate) fn renewed(store: &str) {
-    // A clock that is set before 1970 is no reason to stop.
-    let now = wall_clock().duration_since(UNIX_EPOCH).unwrap_or_default();
-    level(LAST_RENEWAL, vec![Label::new("store", store.to_owned())]).set(now.as_secs_f64());
+    stamp(LAST_RENEWAL, store);
 }
 
 pub(crate) fn renewal_failed(store: &str) {
     count(RENEWALS_FAILED, vec![Label::new("store", store.to_owned())]).increment(1);
+    stamp(LAST_FAILED, store);
+}
+
+fn stamp(name: &'static str, store: &str) {
+    // A clock that is set before 1970 is no reason to stop.
+    let now = wall_clock().duration_since(UNIX_EPOCH).unwrap_or_default();
+    level(name, vec![Label::new("store", store.to_owned())]).set(now.as_secs_f64());
 }
 
 /// One grant, from its begin to its first end.
