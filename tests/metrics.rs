@@ -141,6 +141,13 @@ async fn each_metric_moves() {
     assert!(matches!(vain, Err(Error::Unavailable { .. })), "{vain:?}");
     let unavailable = [memory, exclusive, r#"error="unavailable""#];
     assert_eq!(sum("distlock_acquires_failed_total", &unavailable), 3.0);
+    let second = Duration::from_secs(1);
+    let tried = locks.lock("f").unwrap().try_acquire();
+    assert!(tokio::time::timeout(second, tried).await.is_err());
+    let tried = locks.all(["f", "g"]).unwrap().wait(Duration::ZERO).acquire();
+    assert!(tokio::time::timeout(second, tried).await.is_err());
+    let all = async || sum("distlock_acquires_failed_total", &unavailable) == 5.0;
+    eventually("the callers that have left count", all).await;
     faults.heal();
     drop((shared, permits, leads));
 

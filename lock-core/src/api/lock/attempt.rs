@@ -1,12 +1,12 @@
 //! One attempt, from the request to the guard.
 
-use std::{sync::Arc, time::Duration};
+use std::{mem, sync::Arc, time::Duration};
 
 use tracing::{Instrument, Span};
 
 use super::tries::Tries;
 use crate::{
-    Attempt, Error, Held, Lease, Lock, LockGuard, Request, Result, Wait,
+    Attempt, ConnectionState, Error, Held, Lease, Lock, LockGuard, Request, Result, Wait,
     api::{client::Client, diagnose::DIAGNOSIS_LIMIT},
     driver::{meter, trace},
     machine::{ended_waits::Found, finish::Finishing},
@@ -29,7 +29,10 @@ impl Lock {
     /// [`try_acquire`](Self::try_acquire) without an owner.
     pub(crate) async fn try_alone(&self) -> Result<Option<LockGuard>> {
         let attempt = self.attempt(Wait::Try, self.new_attempt());
-        match self.client.answer(ANSWER_LIMIT, attempt, "try_acquire").await {
+        let unanswered = Unanswered(self);
+        let answer = self.client.answer(ANSWER_LIMIT, attempt, "try_acquire").await;
+        mem::forget(unanswered);
+        match answer {
             Ok(guard) => Ok(Some(guard)),
             Err(Error::Contended { .. }) => Ok(None),
             Err(error) => {
@@ -84,7 +87,10 @@ impl Lock {
     async fn at_once(&self) -> Result<LockGuard> {
         let attempt = self.new_attempt();
         let (id, started) = (attempt.id(), self.client.home.clock.now());
-        match tokio::time::timeout(ANSWER_LIMIT, self.attempt(Wait::Try, attempt)).await {
+        let unanswered = Unanswered(self);
+        let answer = tokio::time::timeout(ANSWER_LIMIT, self.attempt(Wait::Try, attempt)).await;
+        mem::forget(unanswered);
+        match answer {
             Ok(Err(Error::Contended { .. })) => {
                 let found = self.client.in_the_way(&self.request.name, id).await;
                 Err(self.in_vain(Duration::ZERO, found.unwrap_or_default()))
@@ -147,6 +153,18 @@ impl Lock {
             waited,
             holder: found.holder.map(Box::new),
             position: found.place,
+        }
+    }
+}
+
+/// A try without an answer. In an outage, one that its caller drops has failed.
+pub(crate) struct Unanswered<'a>(pub(crate) &'a Lock);
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        let lock = self.0;
+        if matches!(lock.client.reach.now(), ConnectionState::Disconnected(_)) {
+            lock.note_failure(&lock.client.unanswered(Duration::ZERO, "acquire"));
         }
     }
 }

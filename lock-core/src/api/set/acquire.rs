@@ -5,7 +5,6 @@ use std::future::Future;
 use crate::{
     BoxFuture, Error, HeldSet, LockSet, LockSetGuard, Result,
     api::{
-        lock::attempt::ANSWER_LIMIT,
         run::while_held,
         within::{wanted, within},
     },
@@ -46,7 +45,7 @@ impl LockSet {
             let work = set.clone();
             let taken = set.finished(Box::pin(async move {
                 let lock = &work.lock;
-                let answer = lock.client.answer(ANSWER_LIMIT, work.at_once(), "try_acquire").await;
+                let answer = work.try_at_once("try_acquire").await;
                 if let Err(error) = &answer {
                     work.note_failure(error);
                 }

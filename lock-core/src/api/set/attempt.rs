@@ -1,6 +1,6 @@
 //! All locks of a set by one request, or one after the other.
 
-use std::{sync::Arc, time::Duration};
+use std::{mem, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use tracing::Instrument;
@@ -11,7 +11,10 @@ use crate::{
     api::{
         client::Client,
         diagnose::DIAGNOSIS_LIMIT,
-        lock::{attempt::ANSWER_LIMIT, tries::Tries},
+        lock::{
+            attempt::{ANSWER_LIMIT, Unanswered},
+            tries::Tries,
+        },
     },
     driver::{meter, trace},
     machine::finish::Finishing,
@@ -90,10 +93,19 @@ impl LockSet {
     async fn at_once_in_time(&self, until: Instant) -> Result<Option<LockSetGuard>> {
         let limit = match self.lock.wait {
             None => return self.at_once().await,
-            Some(Duration::ZERO) => ANSWER_LIMIT,
+            Some(Duration::ZERO) => return self.try_at_once("acquire").await,
             Some(_) => until.since(self.lock.client.home.clock.now()) + DIAGNOSIS_LIMIT,
         };
         self.lock.client.answer(limit, self.at_once(), "acquire").await
+    }
+
+    /// Like [`at_once`](Self::at_once), as a try.
+    pub(super) async fn try_at_once(&self, op: &'static str) -> Result<Option<LockSetGuard>> {
+        let first = self.each().next();
+        let unanswered = first.as_ref().map(Unanswered);
+        let answer = self.lock.client.answer(ANSWER_LIMIT, self.at_once(), op).await;
+        mem::forget(unanswered);
+        answer
     }
 
     /// Takes all of the locks by one request; [`Error::Contended`] if not all are free, `None` if
