@@ -13,12 +13,12 @@ use crate::{
         name::{Hint, LINGER, STEPS, WaitEnd, Watched},
         watcher::Names,
     },
-    wire::{connection::WATCH_LOGINS, watches::Open},
+    wire::{connection::WATCH_LOGINS, requests::LAST, watches::Open},
 };
 
-/// The most events of a queue in which this client has no attempt: more cost more than to watch it
-/// anew with the next one.
-const MOST_IDLE: usize = 16;
+/// The most events of a queue in which this client has no attempt: so many pay for the watch of the
+/// next one, as with the entries before an attempt.
+const MOST_IDLE: usize = LAST as usize;
 
 impl Names {
     /// Handles a message of the stream. Fails if the stream is of no more use.

@@ -26,7 +26,7 @@ use crate::queue::{
     watcher::Names,
 };
 
-/// How many entries stand between the bell and our first attempt: a quarter of those that are listed.
+/// How many entries stand between the bell and our first attempt: a quarter of the listed ones.
 /// The bell's watch has the time of as many hand-overs to begin, and the queue's watch and its list
 /// have as many until our attempt is next. Each release causes as many events.
 const AHEAD: usize = 4;
